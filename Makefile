@@ -10,16 +10,17 @@ DESTDIR ?=
 SECS ?= 30
 T ?=
 
-# Debian's own interpreter and pytest, not one that a PATH may put before it.
+# Debian's own interpreter and pytest, not others that PATH may have first.
 PYTEST := /usr/bin/python3 -m pytest -q -p no:cacheprovider
-MESON_TEST := --no-rebuild --print-errorlogs
+# More processes than processors: many units wait, for deadlines or for the disk.
+MESON_TEST := --no-rebuild --print-errorlogs --num-processes 4
 SERVE ?=
 SNIPPET := print("hello from a cell:", 6 * 7)
 
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit unit-files integ image-test kernels serve-test serve-api serve-life serve-outside packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -72,14 +73,14 @@ serve:
 	@$(MAKE) --no-print-directory build
 	@exec $(BUILD)/caisson serve $(SERVE)
 
-# What makes cells and looks for what is left of them has no neighbour that makes cells: integ and the sanitized integ run
-# one after the other, beside what only computes. The parts of the daemon's tests mostly wait, and each looks after its own
-# daemons alone. The hostile suite judges the host as a whole, by what is its own: its halves have each other for a neighbour and nobody else.
+# integ and asan-parsers look for leftovers of cells on the whole machine: no other step that makes cells runs beside them.
+# The suites of the daemon mostly wait, and each looks only at its own daemons. The two halves of the hostile suite judge the
+# host, each without the processes of the other; nothing else runs beside them.
 test:
 	@tools/deps.sh build test guest lint jupyter
-	@tools/steps.sh build -- \
-		'integ asan-parsers' 'asan-build' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch guest' -- \
-		'serve-api api' 'serve-life mcp jupyter-clients sdk kernels' 'asan-units unit-files lint-quick asan-serve serve-outside' -- \
+	@tools/steps.sh 'build integ asan-parsers' 'asan-build guest' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch' -- \
+		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels' \
+		'asan-units unit-files lint-quick serve-outside' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
 unit: build
@@ -103,36 +104,35 @@ kernels: build
 	@$(PYTEST) tests/guest_kernels
 
 SERVE_LIFE := $(addprefix tests/serve/test_,adopt.py auth.py floods.py isolation.py life.py mcp_stdio.py pool.py state.py)
+SERVE_WIRES := $(addprefix tests/serve/test_,attach.py cli_daemon.py cli_remote.py cli_terminal.py jupyter.py mcp_raw.py mcp_tools.py mcp_wires.py \
+	ports.py processes.py stream.py)
 SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py tool_rules.py packages.py packages_images.py packages_index.py packages_life.py \
 	secrets.py secrets_bound.py workspaces.py workspaces_life.py workspaces_user.py)
 SERVE_SCHEMA := tests/serve/test_schema.py
 SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py)
 
-# What the daemons of all tests answered, for api-coverage.
+# The answers of the daemons in all tests, for api-coverage.
 COVERAGE := $(abspath $(BUILD))/api-coverage
 
 serve-test: build
 	@mkdir -p $(COVERAGE)
 	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
 
-# Its parts, for two processors: how it lives, how it reaches what is outside of it, and all the rest.
-serve-life: build
+# Its parts, which run side by side: how the daemon starts and ends; the wires (WebSocket, streams, MCP, Jupyter, ports, the
+# command line); what is outside of it; and all the rest.
+serve-life: SERVE_FILES := $(SERVE_LIFE)
+serve-wires: SERVE_FILES := $(SERVE_WIRES)
+serve-outside: SERVE_FILES := $(SERVE_OUTSIDE)
+serve-api: SERVE_FILES := $(addprefix --ignore=,$(SERVE_LIFE) $(SERVE_WIRES) $(SERVE_OUTSIDE) $(SERVE_SCHEMA)) tests/serve
+serve-api serve-life serve-outside serve-wires: build
 	@mkdir -p $(COVERAGE)
-	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_LIFE)
-
-serve-api: build
-	@mkdir -p $(COVERAGE)
-	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(addprefix --ignore=,$(SERVE_LIFE) $(SERVE_OUTSIDE) $(SERVE_SCHEMA)) tests/serve
-
-serve-outside: build
-	@mkdir -p $(COVERAGE)
-	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(SERVE_OUTSIDE)
+	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(SERVE_FILES)
 
 # The document, by tools that others wrote; and for longer, with another seed each time.
 api: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_SCHEMA)
 
-# What can not be had is said again, and skipped, by the tests.
+# The tests skip what could not be fetched, with the reason.
 api-fetch: build
 	@mkdir -p $(BUILD)/api-tools
 	@for what in python npm; do tools/api-tools.sh $(BUILD)/api-tools $$what || :; done
@@ -140,13 +140,13 @@ api-fetch: build
 fuzz-api: build
 	@CAISSON_FUZZ_SECONDS=$(SECS) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -k schemathesis $(SERVE_SCHEMA)
 
-# After serve-api, serve-life and serve-outside: was everything that the document promises seen, and nothing else?
+# After the parts of serve-test: did the tests see every answer that the document promises, and no other?
 api-coverage: build
 	@$(BUILD)/tests/unit/unit-front-test_openapi --print >$(COVERAGE)/openapi.json
 	@tools/api-coverage.py $(COVERAGE)/openapi.json $(COVERAGE)
 
 # The Model Context Protocol by its own conformance suite, and by clients that nobody here wrote. npm and pip bring them into
-# the build directory; what they can not bring is skipped, with the reason.
+# the build directory; what they cannot bring is skipped, with the reason.
 mcp: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/mcp
 
@@ -154,6 +154,7 @@ bridge-full: build
 	@CAISSON_BRIDGE_FULL=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve/test_bridge.py tests/mcp/test_bridge_servers.py tests/mcp/test_bridge_conformance.py
 
 mcp-fetch: build
+	@mkdir -p $(BUILD)
 	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/mcp/fetch.py
 
 # Packages: from the real indexes where they answer, and all that is slow or hostile about them.
@@ -178,6 +179,7 @@ jupyter-clients: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/jupyter
 
 jupyter-fetch: build
+	@mkdir -p $(BUILD)
 	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/jupyter/real_lib.py
 
 # The Python library. Its tests run from the wheel, in an environment that has nothing else; ruff and mypy come from PyPI.
@@ -208,10 +210,10 @@ hostile: build
 hostile-quick: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/hostile
 
-# Its parts: what is about a processor's time wants one, and so does what forks without end, whose dead are nobody's for a moment; those
-# who leave things where the whole host sees them follow each other.
+# Its parts. Tests of processor time, and tests that fork without end, run alone: nobody owns the dead of a fork bomb for a
+# moment. Tests that leave things where the whole host sees them are in one part, so that they follow each other.
 HOSTILE_TIME := $(addprefix tests/hostile/test_,processor_time.py hostile_images.py)
-HOSTILE_CELLS := $(addprefix tests/hostile/test_,resource_exhaustion.py run_output.py process_lifetime.py counters.py linux_interfaces.py cell_filesystem.py \
+HOSTILE_CELLS := $(addprefix tests/hostile/test_,file_calls.py resource_exhaustion.py run_output.py process_lifetime.py counters.py linux_interfaces.py cell_filesystem.py \
 	neighbours.py host_sockets.py posture.py proc.py syscall_matrix.py)
 hostile-time: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick $(HOSTILE_TIME)
@@ -277,7 +279,7 @@ fuzz:
 	@meson compile -C $(FUZZ)
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
 
-# What takes hours: the soak, then a storm of ten minutes, every prefix of the store's log, a fault of every system call,
+# These take hours: the soak, then a storm of ten minutes, every prefix of the store's log, a fault of every system call,
 # a name exchanged 100,000 times under every file call.
 # With SOAK it is the soak alone, with these options.
 SOAK ?=

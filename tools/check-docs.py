@@ -52,7 +52,8 @@ def missing_tests():
         yield "docs/adversary.md: its citations were not understood"
     for file, name in cited:
         path = ROOT / "tests" / file.removeprefix("tests/")
-        if not path.exists() or (name and not re.search(rf"^def {name}\(|^static void {name}\(", path.read_text(encoding="utf-8"), re.M)):
+        defined = rf"^def {name}\(|^(?:\w+_)?TEST\({name.removeprefix('test_')}[,)]"
+        if not path.exists() or (name and not re.search(defined, path.read_text(encoding="utf-8"), re.M)):
             yield f"docs/adversary.md: cites {file}{'::' + name if name else ''}, which does not exist"
 
 

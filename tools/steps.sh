@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# steps.sh - Run make targets, all of them even when one fails, and end with a table of what happened.
+# steps.sh - Run make targets, all of them even when one fails, and end with a table of their results.
 #
 # usage: tools/steps.sh LANE... [-- LANE...]...
 #
-# A lane is a list of targets in one argument; they run one after the other. The lanes between two `--`
-# run side by side, and what comes after a `--` waits for all of them. The first target is the build,
-# which the others need: when it fails the run ends, and the others are made without it (-o build), so
-# that no two of them look after one build directory at once.
+# A lane is a list of targets in one argument; they run one after the other. The lanes between two `--` run side by side, and
+# the lanes after a `--` wait for all of them. The very first target is the build. The others wait for it and are made without
+# it (-o build), so that no two of them work on one build directory at once; when the build fails, they do not run. Only
+# targets that fetch (*-fetch) need no build and start beside it.
 #
-# The output of a target is kept and printed whole when it is over, so that nothing is mixed; a target
-# that has no neighbour speaks at once.
+# The output of a target is kept and printed whole when the target is over, so that outputs do not mix; a target that has no
+# neighbour prints at once.
 #
-# A test that failed is run once more when all is over and the machine has nothing else to do, if no more
-# than AGAIN_MAX of them failed in all: what fails then has failed. What passes only then is named in the
-# summary, every time: it is a fault of the test or of the program, that has to be found.
+# If at most AGAIN_MAX tests failed in all, each of them is run once more, alone, after everything else. A test that fails
+# again has failed. A test that passes only then is named in the summary, every time: its fault, or the program's, has to be
+# found.
 set -u
 set -o pipefail
 AGAIN_MAX=3
@@ -23,7 +23,7 @@ cd "$(dirname "$0")/.." || exit 2
 begin=$SECONDS
 logs=$(mktemp -d) || exit 2
 trap 'rm -rf "$logs"' EXIT
-# Whoever ends us ends what runs: each lane is a process group of its own.
+# A signal to this script ends the lanes: each is a process group of its own.
 set -m
 lanes=()
 # shellcheck disable=SC2317 # called by the trap
@@ -34,19 +34,23 @@ end_lanes() {
 }
 trap end_lanes INT TERM HUP
 
-say() { # TARGET VERDICT SECONDS
-	printf '%-14s %-4s %4d s\n' "$@" >>"$logs/summary"
+build=${1%% *}
+# Locked until the build is over.
+exec 8>"$logs/building"
+flock 8
+
+report() { # TARGET VERDICT SECONDS
+	printf '%-15s %-4s %4d s\n' "$@" >>"$logs/summary"
 	[ "$2" = ok ] || echo "$1" >>"$logs/failed"
 }
 
-# The tests that a target's output calls failed, or whose surroundings did. An error outside of a test is none of them: then
-# there is no list.
+# Print the tests that failed, or whose fixtures did, by a target's output; nothing when there was an error outside of a test.
 failures() { # TARGET
 	grep -E '^(ERROR|!!!!)' "$logs/$1" | grep -qv '^ERROR [^ ]*tests/[^ ]*::' ||
 		sed -nE 's/^(FAILED|ERROR) ([^ ]*tests\/[^ ]*::.*)$/\2/p' "$logs/$1" | sed 's/ - .*//' | sort -u
 }
 
-# Once more, alone, what failed; true when all of it passes.
+# Run the tests that failed once more, alone; true when all of them pass.
 again() {
 	local target rest=0
 	while read -r target; do
@@ -56,29 +60,40 @@ again() {
 	done <"$logs/failed"
 	[ "$(wc -l <"$logs/unsteady")" -le "$AGAIN_MAX" ] || return 1
 	while read -r target; do
-		printf '\n==== %s, once more what failed ====\n' "$target"
-		CAISSON_ONLY=$logs/$target.only make --no-print-directory -o build "$target" </dev/null || rest=1
+		printf '\n==== %s: the tests that failed, once more ====\n' "$target"
+		CAISSON_ONLY=$logs/$target.only make --no-print-directory -o "$build" "$target" </dev/null 8>&- || rest=1
 	done <"$logs/failed"
 	return "$rest"
 }
 
-# One target: make's own output, or a block of it when others run beside.
-step() { # TARGET ALONE OPTIONS...
-	local target=$1 alone=$2 start=$SECONDS verdict=ok
-	shift 2
+# Run one target: with its output at once, or as a block when others run beside it.
+step() { # TARGET ALONE
+	local target=$1 alone=$2 start verdict=ok without=(-o "$build")
+	case $target in
+	"$build") without=() ;;
+	*-fetch) ;;
+	*)
+		flock -s "$logs/building" true
+		[ -e "$logs/built" ] || return
+		;;
+	esac
+	start=$SECONDS
 	if [ "$alone" = 1 ]; then
 		printf '\n==== %s ====\n' "$target"
-		make --no-print-directory "$@" "$target" 2>&1 | tee "$logs/$target" || verdict=FAIL
+		make --no-print-directory "${without[@]}" "$target" 2>&1 8>&- | tee "$logs/$target" || verdict=FAIL
 	else
-		make --no-print-directory "$@" "$target" >"$logs/$target" 2>&1 || verdict=FAIL
+		make --no-print-directory "${without[@]}" "$target" >"$logs/$target" 2>&1 8>&- || verdict=FAIL
 		{
 			flock 9
 			printf '\n==== %s: %s after %d s ====\n' "$target" "$verdict" $((SECONDS - start))
 			cat "$logs/$target"
 		} 9>"$logs/lock"
 	fi
-	say "$target" "$verdict" $((SECONDS - start))
-	[ "$verdict" = ok ]
+	report "$target" "$verdict" $((SECONDS - start))
+	if [ "$target" = "$build" ]; then
+		[ "$verdict" != ok ] || : >"$logs/built"
+		flock -u 8
+	fi
 }
 
 phase() { # LANE...
@@ -88,7 +103,7 @@ phase() { # LANE...
 	lanes=()
 	for lane in "$@"; do
 		for target in $lane; do
-			step "$target" "$(($# == 1))" -o build
+			step "$target" "$(($# == 1))"
 		done </dev/null &
 		lanes+=("$!")
 	done
@@ -96,18 +111,15 @@ phase() { # LANE...
 	lanes=()
 }
 
-if step "$1" 1; then
-	shift
+now=()
+for argument in "$@" --; do
+	if [ "$argument" != -- ]; then
+		now+=("$argument")
+		continue
+	fi
+	phase "${now[@]}"
 	now=()
-	for argument in "$@" --; do
-		if [ "$argument" != -- ]; then
-			now+=("$argument")
-			continue
-		fi
-		phase "${now[@]}"
-		now=()
-	done
-fi
+done
 
 printf '\n==== summary ====\n'
 cat "$logs/summary"
@@ -116,7 +128,8 @@ if [ ! -e "$logs/failed" ]; then
 	exit 0
 fi
 if again; then
-	printf '\nall of %d steps passed in %d s, but these only when they were run again:\n' "$(wc -l <"$logs/summary")" $((SECONDS - begin))
+	printf '\nall of %d steps passed in %d s, but these tests only when they were run again:\n' \
+		"$(wc -l <"$logs/summary")" $((SECONDS - begin))
 	cat "$logs/unsteady"
 	exit 0
 fi

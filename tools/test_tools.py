@@ -89,9 +89,13 @@ def test_deps_names_an_unknown_group():
 
 
 MAKEFILE = """
-.PHONY: build one two bad meet-a meet-b
+.PHONY: build slow-build one two bad meet-a meet-b a-fetch
 build:
 	@echo built >>builds
+slow-build:
+	@while ! test -e fetched; do sleep 0.01; done; touch built
+a-fetch: slow-build
+	@touch fetched
 one two: build
 	@echo this is $@
 bad: build
@@ -124,9 +128,16 @@ def test_steps_go_on_after_a_failure_and_tell(tmp_path):
     assert [line.split()[:2] for line in r.stdout.splitlines() if line.startswith("bad ")] == [["bad", "FAIL"]] * 2
 
 
-def test_steps_need_their_build(tmp_path):
-    r = steps(tmp_path, "bad", "--", "one")
-    assert r.returncode == 1 and "this is one" not in r.stdout, r
+@pytest.mark.parametrize("lanes", [("bad", "--", "one"), ("bad one", "two")])
+def test_steps_need_their_build(tmp_path, lanes):
+    r = steps(tmp_path, *lanes)
+    assert r.returncode == 1 and "this is" not in r.stdout, r
+
+
+def test_steps_fetch_beside_the_build_and_others_wait_for_it(tmp_path):
+    r = steps(tmp_path, "slow-build", "a-fetch one", "two")
+    assert r.returncode == 0 and "all of 4 steps passed" in r.stdout, r
+    assert r.stdout.index("==== slow-build: ok") < min(r.stdout.index("this is one"), r.stdout.index("this is two"))
 
 
 def inline(tmp_path, files):

@@ -110,7 +110,7 @@ def process_table(zombies=False):
 
 
 def family(marker, before):
-    """Who was started since @before: all descendants of this process (it is a subreaper, so orphans
+    """The processes that were started since @before: all descendants of this process (it is a subreaper, so orphans
     are among them), and every process with the marker on its command line, with its descendants."""
     procs = process_table()
     mine = {pid for pid, (_, cmdline) in procs.items() if marker in cmdline}

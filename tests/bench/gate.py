@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""gate.py - What the way out of a sandbox costs, against plain loopback in the same run.
+"""gate.py - The cost of the way out of a sandbox, against plain loopback in the same run.
 
 One client program, run here and in a sandbox; one server, on loopback, in a process of its own. Both ways are taken in each round, in an
 order shuffled per round. The goals: 0.7 of the throughput, at most 1 ms more for a new connection (made, a byte there and back), a

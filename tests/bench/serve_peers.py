@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""serve_peers.py - What the daemon is compared with: each peer starts, gives samples, and stops.
+"""serve_peers.py - The peers of the comparison: each starts, gives samples, and stops.
 
 samples() maps a name to (function that takes one sample in seconds, take it every how many rounds).
 """

@@ -7,22 +7,11 @@
  * said only of 127/8, ::1 and the former inside IPv6.
  */
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
+#include "fuzz.h"
 #include "net/addr.h"
 #include "net/conn.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_refusal(int r, const struct err *e, const struct sockaddr_storage *ss)
 {
@@ -59,13 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sockaddr_storage ss = { 0 };
 	struct err e = { 0 };
-	char *text = malloc(size + 1);
-
-	if (!text)
-		return 0;
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
+	char *text = fuzz_text(data, size);
 
 	int r = addr_parse(text, &ss, &e);
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_auth.c - What strangers put into Host, Origin, Sec-Fetch-Site, Authorization and the query,
- * one per line; and, behind a first byte of 't', the text of a token file.
+ * fuzz_auth.c - Values that strangers put into Host, Origin, Sec-Fetch-Site, Authorization and the
+ * query, one per line; and, behind a first byte of 't', the text of a token file.
  *
  * Nobody comes in over TCP with a Host that is not spelt as one of ours, or with an Origin of
  * another host; nobody becomes the owner of a token without its 32 characters.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/err.h"
@@ -18,15 +13,8 @@
 #include "front/http/request.h"
 #include "front/http/token.h"
 #include "front/support/origin.h"
+#include "fuzz.h"
 #include "net/conn.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* Whether @text begins with a spelling of a host of ours, and goes on with a port or not at all. */
 static bool starts_like_ours(const char *text)
@@ -125,12 +113,8 @@ static void try_tokens(const char *text, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = fuzz_text(data, size);
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	if (text[0] == 't')
 		try_tokens(text + 1, size - 1);
 	else

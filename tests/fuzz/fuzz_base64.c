@@ -3,22 +3,10 @@
  * fuzz_base64.c - Base64 from strangers: what is taken is written again as the same characters, so
  * that there is one form for some bytes; and any bytes, written, are read as what they were.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "fuzz.h"
 
 static void encode(const void *data, size_t len, struct buf *out)
 {

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_bridge.c - What servers send, and what configurations say: slices of JSON against a real
+ * fuzz_bridge.c - Messages of servers, and configurations: slices of JSON against a real
  * parser, lines and events in pieces of any size, a configuration of any text. The first byte
  * chooses.
  */
 #include <jansson.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "bridge/config.h"
 #include "bridge/event_stream.h"
 #include "client/lines.h"
+#include "fuzz.h"
 #include "mcp/slice.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void slices(const char *text, size_t len)
 {
@@ -25,7 +21,7 @@ static void slices(const char *text, size_t len)
 	int r = slice_members(text, len, keys, 2, s);
 	json_t *v = json_loadb(text, len, 0, NULL);
 
-	/* What we take the real parser takes, but for what it has no room for (NUL, lone
+	/* The real parser takes all that we take, but for what it has no room for (NUL, lone
 	 * surrogates, large numbers). */
 	if (r == 0 && !v && !memchr(text, '\\', len) && !memchr(text, 'e', len) &&
 	    !memchr(text, 'E', len) && len < 200)
@@ -34,12 +30,10 @@ static void slices(const char *text, size_t len)
 		/* ... and the other way round, but for keys that come twice. */
 		json_t *strict = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 
-		if (strict)
-			abort();
+		require(!strict);
 	}
 	for (int i = 0; r == 0 && i < 2; i++)
-		if (s[i].at && (s[i].at < text || s[i].at + s[i].len > text + len))
-			abort();
+		require(!s[i].at || (s[i].at >= text && s[i].at + s[i].len <= text + len));
 	json_decref(v);
 }
 

@@ -7,34 +7,24 @@
  * privileged code can use: absolute, without "..", terminated.
  */
 #include "cell/cgroup_ops.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond))                                                                       \
-			abort();                                                                   \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void check_place(const struct cgroup_place *at)
 {
 	char dir[CGROUP_PATH_MAX];
 
-	CHECK(memchr(at->self, '\0', sizeof(at->self)));
-	CHECK(memchr(at->mount, '\0', sizeof(at->mount)));
-	CHECK(memchr(at->pos, '\0', sizeof(at->pos)));
+	require(memchr(at->self, '\0', sizeof(at->self)));
+	require(memchr(at->mount, '\0', sizeof(at->mount)));
+	require(memchr(at->pos, '\0', sizeof(at->pos)));
 	if (!at->usable)
 		return;
-	CHECK(at->known && at->mounted);
-	CHECK(at->mount[0] == '/' || at->mount[0] == '\0');
-	CHECK(at->pos[0] == '/' || at->pos[0] == '\0');
+	require(at->known && at->mounted);
+	require(at->mount[0] == '/' || at->mount[0] == '\0');
+	require(at->pos[0] == '/' || at->pos[0] == '\0');
 	for (const char *p = at->pos; (p = strstr(p, "/..")); p++)
-		CHECK(p[3] != '/' && p[3] != '\0');
+		require(p[3] != '/' && p[3] != '\0');
 	if (cgroup_join(dir, at->mount, at->pos))
-		CHECK(strlen(dir) < sizeof(dir));
+		require(strlen(dir) < sizeof(dir));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -56,21 +46,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int r = 0; r < CGROUP_ROLES_; r++)
 		check_place(&m.at[r]);
 	if (cgroup_map_kind(&m, &missing) == CGROUP_NONE)
-		CHECK(missing != 0);
+		require(missing != 0);
 	(void)cgroup_mask_str(missing, names, sizeof(names));
 
 	(void)cgroup_text_mask(all);
 	(void)cgroup_text_u64(all, &v);
 	(void)cgroup_text_key(all, "oom_kill", &v);
-	CHECK(cgroup_text_pids(all, pids, 16) <= 16);
-	CHECK(cgroup_text_ppid(all) >= 0);
+	require(cgroup_text_pids(all, pids, 16) <= 16);
+	require(cgroup_text_ppid(all) >= 0);
 	if (size < sizeof(path)) {
 		if (size)
 			(void)memcpy(path, data, size);
 		path[size] = '\0';
 		if (cgroup_path_removable(path))
-			CHECK(path[0] == '/' && strlen(path) < CGROUP_PATH_MAX &&
-			      !strstr(path, "/../"));
+			require(path[0] == '/' && strlen(path) < CGROUP_PATH_MAX &&
+				!strstr(path, "/../"));
 	}
 	return 0;
 }

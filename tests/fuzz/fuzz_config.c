@@ -3,27 +3,15 @@
  * fuzz_config.c - Command lines and environments of any words, one per line; lines that start with
  * '$' are variables.
  *
- * What is refused is refused in one line; what is accepted is within every range, and its lists
+ * A refusal is one line; what is accepted is within every range, and its lists
  * end.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/err.h"
 #include "front/support/config.h"
 #include "front/support/origin.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define WORDS_MAX 64
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static bool between(uint64_t v, uint64_t min, uint64_t max)
 {
@@ -69,17 +57,14 @@ static void check_accepted(const struct config *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1), *argv[WORDS_MAX + 1] = { 0 }, *env[WORDS_MAX + 1] = { 0 };
+	char *text = fuzz_text(data, size), *argv[WORDS_MAX + 1] = { 0 },
+	     *env[WORDS_MAX + 1] = { 0 };
 	char verb[] = "serve", *save = NULL;
 	size_t n_env = 0;
 	int argc = 1;
 	struct config c;
 	struct err e = { 0 };
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	argv[0] = verb;
 	for (char *s = strtok_r(text, "\n", &save); s; s = strtok_r(NULL, "\n", &save)) {
 		if (*s == '$' && n_env < WORDS_MAX)

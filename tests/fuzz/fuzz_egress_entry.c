@@ -5,22 +5,10 @@
  * Checked for every input: a refusal says why; what is accepted is canonical: it is accepted again,
  * as itself, and the gate takes its rules.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/err.h"
 #include "front/policy/egress_entry.h"
+#include "fuzz.h"
 #include "gate/host_map.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_files.c - What a worker may say to the host: any bytes.
+ * fuzz_files.c - Messages of a worker to the host: any bytes.
  *
  * Checked: pieces of any size give the same, every text lies inside what was fed, no more content
  * is handed up than was fed, and after the end nothing is.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/files_client.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 struct seen {
 	uint64_t hash;
 	size_t bytes;
 	bool ended;
 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void mix(struct seen *s, const void *data, size_t len)
 {

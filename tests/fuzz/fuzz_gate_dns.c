@@ -5,21 +5,9 @@
  * Checked for every input: a question has a printable name with an end, and its answer begins with
  * what was asked, is no longer than its room, and is no question itself.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "gate/dns.h"
 #include "gate/host_map.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -9,21 +9,10 @@
  * to three times, with backslashes for slashes, without what follows a semicolon, a question mark
  * or a NUL in it, with empty segments and dots resolved; in any combination.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
+#include "fuzz.h"
 #include "gate/http_rule.h"
 #include "gate/placeholder.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void check_replace(const char *value)
 {

@@ -6,21 +6,10 @@
  * Checked for every input: a host that is read has an end and no control byte, what is bad has a
  * reason, and what was decided on a part of the bytes is not decided otherwise with more of them.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "gate/proxy.h"
 #include "gate/sniff.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void look_at_url(const char *data, size_t size)
 {

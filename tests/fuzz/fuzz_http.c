@@ -7,15 +7,11 @@
  * is: what a handler sees obeys http.h, each exchange ends exactly once, and both runs see the same
  * requests and give the same answers in the same order. So no cut can make two parsers out of one.
  */
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "base/utf8.h"
 #include "fake_conn.h"
+#include "fuzz.h"
 #include "net/http.h"
 #include "net/ws.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MODE_LATER 1
 #define MODE_STREAM 2
@@ -30,12 +26,6 @@ struct run {
 };
 
 static struct run *run;
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void check_request(const struct http_exchange *x)
 {

@@ -5,26 +5,18 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "fuzz.h"
 #include "image/image_store.h"
 #include "image/unpack.h"
 
 static char place[] = "/tmp/caisson-fuzz-layer-XXXXXX";
 static int dir = -1;
-
-static void require(int ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void clean(void)
 {

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_image_text.c - Any text as a reference, a pattern, a challenge, the store's references, a
  * name in a layer. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
+#include "fuzz.h"
 #include "image/ref.h"
 #include "image/refs.h"
 #include "image/registry.h"
 #include "image/registry_creds.h"
 #include "image/unpack.h"
-
-static void require(int ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void try_ref(const char *text)
 {

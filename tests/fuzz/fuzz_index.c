@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_index.c - Configuration files of pip and npm, and the addresses of indexes in them. */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/package_index.h"
+#include "fuzz.h"
 #include "vault/index.h"
-
-static void require(int good)
-{
-	if (!good)
-		abort();
-}
 
 /* Whatever stands there: the credentials are in no other part of it, and add no line to the vault.
  */
@@ -55,12 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	for (int kind = 0; kind < INDEX_KINDS; kind++) {
 		enum index_kind k = (enum index_kind)kind;
-		char *text = malloc(size + 1);
+		char *text = fuzz_text(data, size);
 
-		if (!text)
-			return 0;
-		memcpy(text, data, size);
-		text[size] = '\0';
 		judge(k, text);
 		ini_read(forms[kind], text, on_pair, &k);
 		free(text);

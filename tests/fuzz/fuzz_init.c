@@ -7,18 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "fuzz.h"
 #include "init/command.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FDS_LOOKED_AT 64
 
@@ -30,12 +25,6 @@ struct head {
 	uint8_t argc[4], envc[4];
 	uint8_t len[4]; /* added to the true length of the blob */
 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static uint32_t word(const uint8_t b[4])
 {

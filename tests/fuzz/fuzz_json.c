@@ -7,15 +7,9 @@
  * json_finish() fails or the output passes the validator below, which is a plain reading of RFC
  * 8259 and shares no code with the writer.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 struct reader {
 	const unsigned char *p, *end;
@@ -151,8 +145,7 @@ static char *argument(const uint8_t **p, const uint8_t *end, size_t *ret_len)
 
 	char *s = malloc(len + 1);
 
-	if (!s)
-		abort();
+	require(s);
 	memcpy(s, *p, len);
 	s[len] = '\0';
 	*p += len;
@@ -242,14 +235,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			json_array_end(&j);
 		}
 	}
-	if (b.len > b.max)
-		abort();
+	require(b.len <= b.max);
 	if (json_finish(&j) == 0) {
 		struct reader r = { (const unsigned char *)b.data,
 				    (const unsigned char *)b.data + b.len };
 
-		if (!read_value(&r, 0) || r.p != r.end)
-			abort();
+		require(read_value(&r, 0) && r.p == r.end);
 	}
 	return 0;
 }

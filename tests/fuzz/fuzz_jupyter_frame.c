@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_jupyter_frame.c - Frames of strangers: every part lies within the message; what has five
  * parts is the same when joined. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "base/buf.h"
+#include "fuzz.h"
 #include "jupyter/frame.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void inside(struct frame_part p, const uint8_t *data, size_t size)
 {
 	const uint8_t *at = (const uint8_t *)p.data;
 
-	if (p.len > 0 && (at < data || p.len > size || (size_t)(at - data) > size - p.len))
-		abort();
+	require(p.len == 0 || (at >= data && p.len <= size && (size_t)(at - data) <= size - p.len));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -42,10 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						   .metadata = f.metadata,
 						   .content = f.content };
 
-			if (frame_join(FRAME_V1, &m, &b) < 0 ||
-			    frame_split(FRAME_V1, false, buf_str(&b), b.len, &again) ||
-			    again.content.len != f.content.len)
-				abort();
+			require(frame_join(FRAME_V1, &m, &b) >= 0 &&
+				!frame_split(FRAME_V1, false, buf_str(&b), b.len, &again) &&
+				again.content.len == f.content.len);
 		}
 	return 0;
 }

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_keep.c - A slot of the keeper's table, written by a front that may have been taken over:
- * what keep_check() lets through is within the bounds that whoever uses it relies on.
+ * what keep_check() lets through is within the bounds that its users rely on.
  *
  * The input is laid over a slot that is good, from an offset in its first two bytes, so that one
  * field can be wrong at a time.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "front/cell/keep.h"
 #include "front/cell/language.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "fuzz.h"
 
 static void check_kernels(const struct keeper_slot *s)
 {

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_kernel.c - What a kernel writes on its channel: any bytes, in pieces of any size.
+ * fuzz_kernel.c - Bytes that a kernel writes on its channel: any bytes, in pieces of any size.
  *
  * The input goes through a real pipe, cut where its first byte says. Checked: every message that is
  * handed up is an object with a type, nothing comes after the kernel was called broken, that is
  * said once, and the same bytes give the same messages however they are cut.
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/cell/kernel_pipes.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define INPUT_MAX 60000u /* fits into a pipe */
 
@@ -27,12 +22,6 @@ struct seen {
 	uint64_t types; /* a sum over the texts of the types, in order */
 	bool detach;    /* the owner lets go at the first message */
 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
 {

@@ -9,27 +9,16 @@
 #include <errno.h>
 #include <jansson.h>
 #include <openssl/evp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "ledger/chain.h"
 #include "ledger/files.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static struct chain *chain;
 static struct scan *scan;
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* The definition in docs/protocol/ledger.md, by its words: take `,"hash":"..."` out. */
 static void check_hash(const char *line, size_t len)

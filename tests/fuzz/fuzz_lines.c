@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_lines.c - A stream of events as a client reads it: lines out of pieces, events out of lines.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "client/lines.h"
+#include "fuzz.h"
 #include "remote/event.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct seen {
 	size_t bytes;
 	struct buf text; /* all lines, each with a newline */
 };
 
-/* What the quick way takes, it takes as the other does. */
+/* The quick way and the other agree on each line that the quick way takes. */
 static void check_quick(const char *line, size_t len, const struct event *ev, int r,
 			const struct buf *text)
 {
@@ -37,8 +32,7 @@ static int on_line(void *arg, char *line, size_t len)
 	struct seen *s = arg;
 	struct event ev;
 
-	if (len == 0 || memchr(line, '\n', len) || line[len] != '\0')
-		abort();
+	require(len > 0 && !memchr(line, '\n', len) && line[len] == '\0');
 	s->bytes += len;
 	(void)buf_append(&s->text, line, len);
 	(void)buf_append(&s->text, "\n", 1);
@@ -57,8 +51,7 @@ static void feed(const char *data, size_t size, size_t step, struct seen *s)
 
 	lines_init(&l, on_line, s);
 	for (size_t at = 0; at < size; at += step)
-		if (lines_feed(&l, data + at, size - at < step ? size - at : step) != 0)
-			abort();
+		require(lines_feed(&l, data + at, size - at < step ? size - at : step) == 0);
 	(void)lines_end(&l);
 	lines_free(&l);
 }
@@ -79,8 +72,7 @@ static void feed_limited(const char *data, size_t size, size_t step, struct seen
 	lines_init(&l, on_line, s);
 	lines_limit(&l, 24, on_long);
 	for (size_t at = 0; at < size; at += step)
-		if (lines_feed(&l, data + at, size - at < step ? size - at : step) != 0)
-			abort();
+		require(lines_feed(&l, data + at, size - at < step ? size - at : step) == 0);
 	(void)lines_end(&l);
 	lines_free(&l);
 }
@@ -96,9 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	feed((const char *)data + 1, size - 1, data[0] % 16 + 1u, &pieces);
 	feed_limited((const char *)data + 1, size - 1, size, &whole);
 	feed_limited((const char *)data + 1, size - 1, data[0] % 16 + 1u, &pieces);
-	if (whole.bytes != pieces.bytes || whole.text.len != pieces.text.len ||
-	    memcmp(buf_str(&whole.text), buf_str(&pieces.text), whole.text.len) != 0)
-		abort();
+	require(whole.bytes == pieces.bytes && whole.text.len == pieces.text.len &&
+		memcmp(buf_str(&whole.text), buf_str(&pieces.text), whole.text.len) == 0);
 	buf_free(&whole.text);
 	buf_free(&pieces.text);
 	return 0;

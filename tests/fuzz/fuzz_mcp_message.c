@@ -5,24 +5,12 @@
  *
  * The first three lines are the headers (an empty one is absent), the rest is the body.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "front/mcp/call.h"
 #include "front/support/schema.h"
+#include "fuzz.h"
 #include "mcp/era.h"
 #include "mcp/message.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_error(const json_t *id, int code, const json_t *data, const char *text)
 {
@@ -94,15 +82,12 @@ static char *take_line(char **at)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1), *at = text;
+	char *text = fuzz_text(data, size), *at = text;
 	struct mcp_headers h;
 	struct schema_error e;
 	struct mcp_message m;
 	json_t *v;
 
-	require(text);
-	memcpy(text, data, size);
-	text[size] = '\0';
 	h.version = take_line(&at);
 	h.method = take_line(&at);
 	h.name = take_line(&at);

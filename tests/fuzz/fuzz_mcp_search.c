@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mcp_search.c - Lists of tools from strangers, and questions: the first line is the question,
  * the rest the list. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "fuzz.h"
 #include "mcp/search.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -23,13 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	json_t *tools = json_loadb((const char *)nl + 1, size - (size_t)(nl - data) - 1, 0, NULL);
 	struct search *s = search_new();
 
-	if (!s || search_add(s, "server", "alias", tools) < 0 ||
-	    search_write(s, buf_str(&query), NULL, 20, true, &out) < 0)
-		abort();
+	require(s && search_add(s, "server", "alias", tools) >= 0 &&
+		search_write(s, buf_str(&query), NULL, 20, true, &out) >= 0);
 	json_t *answer = json_loads(buf_str(&out), 0, NULL);
 
-	if (json_array_size(json_object_get(answer, "results")) > SEARCH_LIMIT_MAX || !answer)
-		abort();
+	require(answer && json_array_size(json_object_get(answer, "results")) <= SEARCH_LIMIT_MAX);
 	json_decref(answer);
 	search_free(s);
 	json_decref(tools);

@@ -8,24 +8,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/num.h"
 #include "base/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define UNTOUCHED UINT64_C(0xdeadbeefdeadbeef)
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_message(int r, uint64_t v, const struct err *e)
 {
@@ -81,7 +70,7 @@ static long double duration_scale(const char *s)
 	return *unit == 'm' ? 60000 : *unit == 'h' ? 3600000 : 1000;
 }
 
-/* What the formatters print is bounded, and small exact values parse back. */
+/* The output of the formatters is bounded, and small exact values parse back. */
 static void check_formatters(uint64_t v)
 {
 	char text[NUM_FORMAT_MAX];
@@ -102,14 +91,8 @@ static void check_formatters(uint64_t v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *s = malloc(size + 1);
+	char *s = fuzz_text(data, size);
 	uint64_t v = UNTOUCHED;
-
-	if (!s)
-		return 0;
-	if (size)
-		memcpy(s, data, size);
-	s[size] = '\0';
 
 	struct err e = { 0 };
 	int r = num_parse_size(s, &v, &e);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_pattern.c - Any bytes as rules and as a path: what a deny matches by itself is never seen.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/err.h"
+#include "fuzz.h"
 #include "workspace_store/pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -20,14 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(path, end + 1, size - n - 1);
 	path[sizeof(path) - 1] = '\0';
 	if (pattern_parse((const char *)data, n, &r, &e) < 0) {
-		if (!e.msg[0])
-			abort();
+		require(e.msg[0]);
 		return 0;
 	}
 	bool seen = pattern_visible(&r, path);
 
 	for (size_t i = 0; i < r.n; i++)
-		if (!r.rule[i].allow && pattern_match(r.rule[i].text, path) && seen)
-			abort();
+		require(r.rule[i].allow || !pattern_match(r.rule[i].text, path) || !seen);
 	return 0;
 }

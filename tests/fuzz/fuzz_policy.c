@@ -4,15 +4,11 @@
  * compiles to a filter that means the same.
  */
 #include "base/err.h"
+#include "fuzz.h"
 #include "seccomp/filter.h"
 #include "seccomp/policy.h"
 
 #include <linux/audit.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -22,8 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err e = { 0 };
 
 	if (policy_parse((const char *)data, size, &p, &e) < 0) {
-		if (e.code >= 0 || e.msg[0] == '\0')
-			abort();
+		require(e.code < 0 && e.msg[0] != '\0');
 		return 0;
 	}
 	for (size_t i = 0; i < p.n_rules; i++)
@@ -40,8 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			d.args[a] = args[a] = p.n_values ? p.values[(i + a) % p.n_values] : a;
 		want = policy_decide(&p, &p.rules[i], args);
 		got = filter_eval(f.prog, f.len, &d);
-		if (got != (want ? SECCOMP_RET_ERRNO | (uint32_t)want : SECCOMP_RET_ALLOW))
-			abort();
+		require(got == (want ? SECCOMP_RET_ERRNO | (uint32_t)want : SECCOMP_RET_ALLOW));
 	}
 	return 0;
 }

@@ -3,29 +3,17 @@
  * fuzz_port.c - Answers of a hostile service: taken apart, and rewritten for the client.
  *
  * The first byte says how the rest is cut, and two bits of the second whether it answers a HEAD and
- * whether a switch was asked for. However it is cut the outcome is the same. What would go to the
- * client has no byte that could end a line, no cookie that is not marked and confined, and no more
+ * whether a switch was asked for. However it is cut the outcome is the same. The bytes for the
+ * client include none that could end a line, no cookie that is not marked and confined, and no more
  * of a body than was announced. The same bytes are also read as names of ports and as paths, of
  * which no token may be left.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "front/ports/port_head.h"
+#include "fuzz.h"
 #include "net/answer.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define PATH "; Path=/v1/sandboxes/box/ports/80"
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 struct told {
 	struct answer a;

@@ -3,32 +3,21 @@
  * fuzz_prescan.c - The scanners of heads and of chunked bodies, and the decoders of targets.
  *
  * The first byte says how the rest is cut. However it is cut the verdict is the same, at the same
- * byte. What the head scanner accepts is read again by a second, line-based reader, which shares no
- * code with it, and has to be framed the same; what llhttp makes of it is the concern of fuzz_http.
+ * byte. A head that the scanner accepts is read again by a second, line-based reader, which shares
+ * no code with it, and has to be framed the same; fuzz_http is about llhttp's reading of it.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "fuzz.h"
 #include "net/chunks.h"
 #include "net/prescan.h"
 #include "net/target.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define HEAD_MAX 2048
 #define TARGET_MAX 200
 #define BODY_MAX 5000
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void check_split_head(const char *data, size_t len, size_t step, const struct prescan *whole,
 			     enum prescan_result expected)

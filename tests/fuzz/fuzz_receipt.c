@@ -3,32 +3,21 @@
  * fuzz_receipt.c - Any bytes as evidence, for a cell with any layers given up.
  *
  * Checked: damage is refused without a word of a receipt; otherwise the receipt is one JSON value
- * in UTF-8, and it says "enforced" exactly when the result is success. What it calls enforced has
+ * in UTF-8, and it says "enforced" exactly when the result is success. An enforced one has
  * at least the frames that prove it.
  */
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/utf8.h"
 #include "cell/spec.h"
 #include "client/receipt.h"
+#include "fuzz.h"
 #include "wire/evidence.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ENFORCED "{\"enforced\":true,\"missing\":[],"
 #define NOT_ENFORCED "{\"enforced\":false,\"missing\":[\""
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* Brackets match outside strings, strings end, and nothing follows: enough, as the writer's own
  * fuzz target checks the rest. */

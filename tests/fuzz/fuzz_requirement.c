@@ -2,20 +2,12 @@
 /* fuzz_requirement.c - Any text as a wish, and as what a fetcher says: what gets through is safe as
  * an argument. */
 #include <jansson.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "front/packages/closure.h"
 #include "front/packages/requirement.h"
 #include "front/packages/rules.h"
-
-static void require(int ok)
-{
-	if (!ok)
-		abort();
-}
+#include "fuzz.h"
 
 static void try_wish(enum ecosystem eco, const char *text)
 {

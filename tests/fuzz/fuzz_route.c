@@ -5,22 +5,10 @@
  * A path that is found is its pattern with the parameters put in; one that is not has no Allow, and
  * one with another method has an Allow that does not name it.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../unit/front/handlers_kit.h"
 #include "base/buf.h"
 #include "front/http/route.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "fuzz.h"
 
 static void check_found(const struct route *r, const struct route_params *p, const char *path)
 {
@@ -43,13 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_buf_ struct buf allow = BUF_INIT(256);
 	struct route_params params;
-	char *text = malloc(size + 1), *path = text;
+	char *text = fuzz_text(data, size), *path = text;
 	int status = 0;
 
-	if (!text)
-		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	const char *method = strsep(&path, "\n");
 	const struct route *r = route_find(method, path ? path : "", &params, &status, &allow);
 

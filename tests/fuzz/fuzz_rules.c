@@ -2,23 +2,11 @@
 /*
  * fuzz_rules.c - Policies of any bytes.
  *
- * What is refused is refused in lines of their own with places that exist in the text, in its order
+ * Refusals have lines of their own, with places that exist in the text, in its order
  * where the reader can keep it; what is accepted is within every range.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "front/policy/rules.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "fuzz.h"
 
 static void check_place(const uint8_t *data, size_t size, struct toml_at at)
 {

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_s3.c - What servers answer, and the texts that a bucket's process reads: lists, errors,
+ * fuzz_s3.c - Answers of servers, and the texts that a bucket's process reads: lists, errors,
  * manifests, keys.
  *
  * Keys of a list that are found good are relative, and go nowhere but down.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
+#include "fuzz.h"
 #include "s3/creds.h"
 #include "s3/site.h"
 #include "s3/xml.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void try_list(const char *text, size_t len)
 {
@@ -52,11 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > 65536)
 		return 0;
-	char *text = malloc(size + 1);
+	char *text = fuzz_text(data, size);
 
-	require(text);
-	memcpy(text, data, size);
-	text[size] = '\0';
 	try_list(text, size);
 	s3_xml_error(text, size, code, message);
 	(void)s3_xml_value(text, size, "UploadId", value, sizeof(value));

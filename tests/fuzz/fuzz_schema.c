@@ -2,26 +2,15 @@
 /*
  * fuzz_schema.c - Request bodies of any bytes.
  *
- * What is refused has one complete, printable error; what is accepted has only declared members of
+ * A refused value has one complete, printable error; an accepted one has only declared members of
  * their declared kinds and sizes, is accepted again when it is written out, and is exactly as deep
  * as the scan that came before the parser said.
  */
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 #include "front/support/schema.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "fuzz.h"
 
 static bool is_name(const char *s, size_t len)
 {

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_spec.c - What a cell may be asked to be: a spec of any bytes, any path, any command line.
+ * fuzz_spec.c - Any request for a cell: a spec of any bytes, any path, any command line.
  *
  * The first byte says which. Each answer is compared with one that is computed differently here: a
  * spec limit by limit, a path component by component; and a command line that is accepted gives a
  * spec that the warden would accept.
  */
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "cell/spec.h"
 #include "cli/options.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 #define ARGS_MAX 64
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static bool between(uint64_t v, uint64_t min, uint64_t max)
 {
@@ -128,12 +116,8 @@ static void try_spec(const uint8_t *data, size_t size, bool from_default)
 static void try_path(const uint8_t *data, size_t size)
 {
 	/* A field that is full has no NUL; the last byte of a larger one is. */
-	char *field = malloc(size + 1);
+	char *field = fuzz_text(data, size);
 
-	require(field != NULL);
-	if (size)
-		memcpy(field, data, size);
-	field[size] = '\0';
 	require(spec_path_normal(field, (uint32_t)size + 1) == path_good(field, size + 1));
 	char *full = malloc(size ? size : 1);
 
@@ -150,15 +134,11 @@ static void try_path(const uint8_t *data, size_t size)
 static void try_options(enum run_verb verb, const uint8_t *data, size_t size)
 {
 	static struct run_options o;
-	char *text = malloc(size + 1), *argv[ARGS_MAX + 2] = { NULL };
+	char *text = fuzz_text(data, size), *argv[ARGS_MAX + 2] = { NULL };
 	char name[] = "run";
 	struct err e = { 0 };
 	int argc = 1;
 
-	require(text != NULL);
-	if (size)
-		memcpy(text, data, size);
-	text[size] = '\0';
 	argv[0] = name;
 	for (char *at = text; at && argc <= ARGS_MAX;)
 		argv[argc++] = strsep(&at, "\n");
@@ -188,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)
 		return 0;
-	(void)clearenv(); /* the variables of whoever runs this are not part of the input */
+	(void)clearenv(); /* the variables of the caller are not part of the input */
 	switch (data[0]) {
 	case 's':
 		try_spec(data + 1, size - 1, false);

@@ -6,20 +6,9 @@
  * data and the walk through them ends; what we write, we read back.
  */
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "archive/tar.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
+#include "fuzz.h"
 
 static void try_head(const uint8_t *data, bool mend)
 {

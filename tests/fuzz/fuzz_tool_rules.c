@@ -8,27 +8,15 @@
  * hold; arguments that are taken are the text of an object.
  */
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/wild.h"
 #include "front/tool_calls/rpc.h"
+#include "fuzz.h"
 #include "mcp/tool_rules.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LINE_MAX_BYTES 4096u
 #define CALLS 40u
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* By a table of what matches what, from the ends. Only for what is short. */
 static bool matches(const char *pattern, const char *text)
@@ -154,8 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    rb = tool_rules_parse(b, true, "b", &s, &e);
 
 	require(ra == 0 || ra < 0);
-	if ((ra < 0 || rb < 0) && !e.msg[0])
-		abort();
+	require((ra >= 0 && rb >= 0) || e.msg[0]);
 	if (ra == 0 && rb == 0) {
 		check_patterns(&o, tool);
 		check_patterns(&s, tool);

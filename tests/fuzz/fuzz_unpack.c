@@ -6,18 +6,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "fuzz.h"
 #include "remote/unpack_dir.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char base[64], inside[80];
 
@@ -30,8 +25,7 @@ static int clean_one(const char *path, const struct stat *st, int type, struct F
 		char target[4096];
 		ssize_t n = readlink(path, target, sizeof(target) - 1);
 
-		if (n <= 0 || target[0] == '/')
-			abort();
+		require(n > 0 && target[0] != '/');
 	}
 	return remove(path);
 }
@@ -39,11 +33,9 @@ static int clean_one(const char *path, const struct stat *st, int type, struct F
 static void make_place(void)
 {
 	(void)snprintf(base, sizeof(base), "/tmp/caisson-fuzz-XXXXXX");
-	if (!mkdtemp(base))
-		abort();
+	require(mkdtemp(base));
 	(void)snprintf(inside, sizeof(inside), "%s/in", base);
-	if (mkdir(inside, 0700) < 0)
-		abort();
+	require(mkdir(inside, 0700) == 0);
 }
 
 static void remove_place(void)
@@ -59,8 +51,7 @@ static void check_outside(void)
 	const struct dirent *entry;
 
 	while (d && (entry = readdir(d)))
-		if (entry->d_name[0] != '.' && strcmp(entry->d_name, "in") != 0)
-			abort();
+		require(entry->d_name[0] == '.' || strcmp(entry->d_name, "in") == 0);
 	if (d)
 		(void)closedir(d);
 }

@@ -3,20 +3,10 @@
  * fuzz_untar.c - Any bytes as an archive, by the rules of each store: nothing that leaves the tree
  * gets through.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "archive/path.h"
 #include "archive/reader.h"
 #include "base/err.h"
-
-static void require(int ok)
-{
-	if (!ok)
-		abort();
-}
+#include "fuzz.h"
 
 static bool whole;
 

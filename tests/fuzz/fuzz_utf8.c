@@ -5,13 +5,8 @@
  * The reference decodes numbers first and checks them afterwards, where the code under test checks
  * ranges of bytes; the two share no table. The first byte chooses the number of characters kept.
  */
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "base/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static size_t reference(const uint8_t *p, size_t len)
 {
@@ -38,12 +33,6 @@ static size_t reference(const uint8_t *p, size_t len)
 		c = c << 6 | (p[i] & 0x3f);
 	}
 	return c >= least[n] && c <= 0x10ffff && c >> 11 != 0x1b ? n : 0;
-}
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_vault.c - Lines of secrets, from whoever writes them.
+ * fuzz_vault.c - Lines of secrets, from any writer.
  *
- * What is taken can be written down and read again, and is then the same; no value has a byte that
+ * An accepted secret can be written and read again, and is then the same; no value has a byte that
  * could end a header.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "vault/vault.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void require_same(const char *a, const char *b)
 {

@@ -5,7 +5,7 @@
  *
  * The input is a list of steps. Some are messages, made of a valid beginning that the input chose
  * and bytes of its own laid over it; the others are events of the world outside: a cell is made or
- * dies, a zygote answers, time passes. What stands behind the requests is replaced (warden_fake.h).
+ * dies, a zygote answers, time passes. warden_fake.h replaces cells and zygotes.
  * A model of a few lines says which answers are due after each step; many requests may be under way
  * at once.
  *
@@ -14,12 +14,11 @@
  * that was destroyed never names anything again; the loop comes to rest, and wakes up for every
  * deadline; no descriptor is left.
  */
+#include "fuzz.h"
 #include "warden_model.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define STEPS_MAX 48
 #define FDS_LOOKED_AT 384
@@ -56,7 +55,7 @@ enum event {
 	EVENT_MADE,
 	EVENT_INIT,
 	EVENT_MEMORY,
-	EVENT_KERNEL, /* off[0]: how often it can not be collected yet */
+	EVENT_KERNEL, /* off[0]: how often it cannot be collected yet */
 	EVENT_ZYGOTE_MADE,
 	EVENT_ZYGOTE_ANSWER, /* off[0]: for the cell at this index; off[1]: pid, shape: lies */
 	EVENT_ZYGOTE_DIES,
@@ -147,7 +146,7 @@ static void run_event(const struct step *s)
 	}
 }
 
-/* What goes fast: made as soon as it was asked for, dead as soon as it was told. */
+/* The fast ways: made as soon as it was asked for, dead as soon as it was told. */
 static void run_prompt(void)
 {
 	for (uint32_t i = 0; i < FAKES_MAX; i++) {

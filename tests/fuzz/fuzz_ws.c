@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_ws.c - What a WebSocket peer may send.
+ * fuzz_ws.c - Any bytes from a WebSocket peer.
  *
  * The first byte is a mode, the second says how the bytes are cut. Either the rest is the raw
  * stream, or it describes frames that are put together with a mask, so that most of them get past
  * the header. Every input runs twice, in one piece and cut: the same messages, the same frames
- * back, the same close code. What comes back is a sequence of whole, unmasked frames of which a
+ * back, the same close code. The answer is a sequence of whole, unmasked frames of which a
  * close frame is the last.
  */
-#include <stdbool.h>
-
 #include "base/utf8.h"
 #include "fake_conn.h"
+#include "fuzz.h"
 #include "net/ws.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MODE_FRAMES 1
 #define MODE_ECHO 2
@@ -28,12 +25,6 @@ struct run {
 	struct buf log;
 	int closes, code;
 };
-
-static void require(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static void on_message(struct ws *w, bool text, const char *data, size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_fake.h - What stands behind the warden's requests, without processes: cells and zygotes
+ * warden_fake.h - Fakes behind the warden's requests, without processes: cells and zygotes
  * that are descriptors. Included once, by fuzz_warden.c.
  *
  * They replace src/warden/cell.c, src/warden/zygote.c, the evidence, launch_abort() and the clock.
@@ -13,10 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -26,6 +22,7 @@
 #include "base/fd.h"
 #include "cell/evidence.h"
 #include "cell/spec.h"
+#include "fuzz.h"
 #include "warden/dispatch.h"
 
 #define FAKES_MAX 64
@@ -33,16 +30,16 @@
 #define FAKE_ZYGOTE_PID 200000
 #define FAKE_UID 300000u
 
-/* What a descriptor that goes to the client holds, so that it can be told from others. */
+/* The content of a descriptor that goes to the client, so that it can be told from others. */
 #define FAKE_BASE 70000u /* a cell's first host id, less its index */
 
 enum fake_id { FAKE_CHANNEL = 1000, FAKE_STATUS = 2000, FAKE_HELLO = 3000 };
 
-/* What has happened in the world outside of the warden, by the index in its tables. */
+/* Events outside of the warden, by the index in its tables. */
 struct fake_cell {
 	bool exists, ready, init_dead;
 	bool kernel_dead;
-	unsigned int not_ours; /* so many times the kernel can not be collected yet */
+	unsigned int not_ours; /* so many times the kernel cannot be collected yet */
 };
 
 struct fake_answer {
@@ -60,12 +57,6 @@ static struct warden w;
 static struct fake_cell fake_cells[FAKES_MAX];
 static struct fake_zygote fake_zygotes[WARDEN_ZYGOTES_MAX];
 static uint64_t fake_now_ns;
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static int fake_event(unsigned int value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_model.h - What a warden has to answer, and when. Included once, by fuzz_warden.c.
+ * warden_model.h - The answers that a warden owes, and when. Included once, by fuzz_warden.c.
  *
  * The model has a row for each cell and zygote, and a list of the answers that are due. A request
  * either has its answer at once or leaves its number in a row, until one of the events below makes
@@ -11,7 +11,7 @@
 
 #include "warden_fake.h"
 
-/* What the model knows of a cell, and of a zygote, at one index of the warden's tables. */
+/* The state of a cell, and of a zygote, in the model, at one index of the warden's tables. */
 struct model {
 	bool exists, making, dying, dead; /* dead: its pid 1 is */
 	bool claimed;
@@ -202,7 +202,7 @@ static void expect_end(const struct model *m, int code, uint32_t i)
 		expect(WARDEN_DESTROY, m->destroy_seq, code, i);
 }
 
-/* What the answer to a whole request has to be; 1: it comes later. */
+/* The answer that is due to a whole request; 1: it comes later. */
 static int expected(const struct warden_req *req, size_t n_fds)
 {
 	struct model *m = by_handle(cells, FAKES_MAX, req->cell);

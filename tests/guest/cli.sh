@@ -47,8 +47,8 @@ line="$caisson exec --image dir:/image --json"
 case_ user-refused as_user "$line -- /bin/echo no"
 case_ user-without as_user "$line --without cgroup -- /bin/echo without"
 
-# And one with a cgroup of their own, as systemd-run --user --scope -p Delegate=yes makes one. What
-# stays in it is the leaf for the scope's own processes, which had to make room for cells.
+# And one with a cgroup of their own, as systemd-run --user --scope -p Delegate=yes makes one. The
+# leaf for the scope's own processes, which had to make room for cells, stays in it.
 echo '+memory +pids +cpu' >/sys/fs/cgroup/cgroup.subtree_control
 scope=/sys/fs/cgroup/scope
 delegated() {

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 from kernel_lib import GUEST, Kernel  # noqa: E402
 from python_lib import PYTHON  # noqa: E402
 
-# Who was started in the background (`&`, nohup) ignores them, and so would every kernel: bash can not take that back.
+# A process that was started in the background (`&`, nohup) ignores them, and so would every kernel: bash cannot undo that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for sig in (signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(sig) == signal.SIG_IGN:

@@ -23,7 +23,7 @@ class Driver:
     storms: bool = True  # many interrupts of one execution
     rounds: int = 60     # of an interrupt at any moment
     pause: float = 0.0001  # a moment, in seconds: up to 30 times this
-    settle: float = 0.0    # seconds after an interrupt in which a signal may still be on its way
+    threaded: bool = False  # a thread of its own handles signals, some time after kill() has returned
 
     @property
     def mark(self):
@@ -33,6 +33,8 @@ class Driver:
         return Kernel([self.program, *self.arguments], cwd=cwd, **kwargs)
 
     def check_kept(self, k):
+        if self.threaded:
+            k.wait_for(k.is_at_rest)
         r = k.run(self.show)
         assert (r.stdout or (r.text or "").strip("'"), r.status, r.exit_code) == ("yes", "ok", 0), "the state, or the next execution, was hit: %r" % r
 
@@ -44,7 +46,7 @@ DRIVERS = {d.name: d for d in (
     Driver("javascript", interpreter("node", "/usr/bin/node"), [GUEST / "javascript" / "driver.js"],
            keep="const keep = 'yes'", show="keep", own_pid="console.log(process.pid)",
            loop="console.log('go'); while (true);", nothing="1", lingering="setInterval(() => {}, 1000); process.on('exit', () => {})",
-           rounds=40, settle=0.005),
+           rounds=40, threaded=True),
     Driver("r", interpreter("Rscript", "/usr/bin/Rscript"), ["--vanilla", GUEST / "r" / "driver.R"],
            keep="keep <- 'yes'", show="cat(keep)", own_pid="cat(Sys.getpid())", loop="cat('go'); while (TRUE) {}", nothing="1",
            slow=True, storms=False, rounds=200),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernel_lib.py - The host's side of a kernel, for tests: starts a driver, speaks its JSON lines, keeps what it printed.
 
-One thread and one select: before a control message is looked at, 1 and 2 are read until they are empty. What a kernel wrote
+One thread and one select: before a control message is looked at, 1 and 2 are read until they are empty. All that a kernel wrote
 before a message is therefore in `stdout` and `stderr` when the message is seen, as in the real host.
 """
 import fcntl
@@ -32,7 +32,7 @@ class KernelError(Exception):
 
 
 class Result:
-    """What one execution gave. `messages` has all of them in order; stdout and stderr as text."""
+    """The outcome of one execution. `messages` has all of them in order; stdout and stderr as text."""
 
     def __init__(self, messages, out, err, seconds):
         self.messages, self.stdout, self.stderr, self.seconds = messages, out, err, seconds
@@ -192,6 +192,14 @@ class Kernel:
             if time.monotonic() > deadline:
                 raise KernelError("it did not happen in time")
             time.sleep(0.01)
+
+    def is_at_rest(self):
+        """Every thread of the process sleeps and no signal is pending: each interrupt that was sent has been handled."""
+        for task in Path("/proc/%d/task" % self.process.pid).iterdir():
+            status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+            if not status["State"].startswith("S") or int(status["SigPnd"], 16) or int(status["ShdPnd"], 16):
+                return False
+        return True
 
     def alive(self):
         return self.process.poll() is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python_lib.py - What the tests of the Python kernel share."""
+"""python_lib.py - Shared by the tests of the Python kernel."""
 import subprocess
 import sys
 import textwrap

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_every_driver.py - The kernels of bash, javascript and R, as far as they have to do the same: exits, interrupts, odd messages.
 
-What is a language's own is in test_bash.py, test_javascript.py and test_r.py.
+The ways of one language are tested in test_bash.py, test_javascript.py and test_r.py.
 """
 import time
 
@@ -145,7 +145,6 @@ def test_interrupt_while_idle_and_in_storms(k, driver):
         time.sleep(driver.pause * (i % 31))
         k.interrupt()
         assert k.finish().status in ("ok", "interrupted")
-        time.sleep(driver.settle)
         driver.check_kept(k)
 
 

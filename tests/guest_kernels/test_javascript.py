@@ -252,7 +252,7 @@ def test_interrupt_at_any_moment(k):
             k.interrupt()
             r = k.finish()
         assert r.status == "interrupted"
-        time.sleep(0.005)
+        k.wait_for(k.is_at_rest)
         assert k.run("console.log('out'); await null; 1").stdout == "out\n"
     assert lost <= 4
 

@@ -44,7 +44,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-# What is rewritten
+# Rewriting
 
 
 @pytest.mark.parametrize("code, expected", [
@@ -141,7 +141,7 @@ def test_expand(text, expected):
     assert shell.expand(text, {"x": 5, "name": "data", "obj": 7, "items": [1, 2]}) == expected
 
 
-def test_expand_is_silent_about_what_is_not_python(recwarn):
+def test_expand_leaves_other_languages_alone(recwarn):
     assert shell.expand("grep '{\"\\d\" is 1}'", {}) in ("grep '{\"\\d\" is 1}'", "grep 'False'")
     assert len(recwarn) == 0
 
@@ -157,7 +157,7 @@ def test_pip_install_is_recognised(command, expected):
     assert shell.pip_install(command) == expected
 
 
-# What the magics do
+# Effects of the magics
 
 
 def test_shell_streams_to_the_descriptors(capfd):
@@ -358,7 +358,7 @@ def test_who_and_reset(capsys):
 
 
 def test_notebook_preludes(capsys):
-    """What they ask for is done, or one line says that it is not."""
+    """Each request is fulfilled, or one line reports that it is not."""
     run("%matplotlib inline\n%config InlineBackend.figure_format = 'retina'")
     assert capsys.readouterr() == ("", "") and display.figure_formats == {"retina"}
     run("%config InlineBackend.figure_formats = ['svg', 'png']")
@@ -508,7 +508,7 @@ def test_kernel_interrupts_commands(kernel, code):
     kernel.interrupt()
     r = kernel.finish()
     assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "KeyboardInterrupt")
-    kernel.wait_for(lambda: processes_of(kernel) == before)  # whoever inherits an orphan may need a moment to bury it
+    kernel.wait_for(lambda: processes_of(kernel) == before)  # the parent that inherits an orphan may need a moment to reap it
     assert kernel.run("!echo alive").stdout == "alive\n"
 
 

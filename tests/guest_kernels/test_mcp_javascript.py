@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mcp_javascript.py - What code in a javascript kernel sees of MCP servers, against a host that the test plays."""
+"""test_mcp_javascript.py - MCP servers as code in a javascript kernel sees them, against a host that the test plays."""
 import base64
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mcp_python.py - What code in a python kernel sees of MCP servers, against a host that the test plays."""
+"""test_mcp_python.py - MCP servers as code in a python kernel sees them, against a host that the test plays."""
 import base64
 import json
 import os
@@ -178,7 +178,7 @@ def test_wrong_arguments_fail_in_the_cell_in_the_schemas_words(host, given, said
     assert host.calls == [] and "caisson" not in trace(r)
 
 
-def test_the_short_way_of_checking_says_what_the_long_one_says(host):
+def test_the_short_check_agrees_with_the_long_one(host):
     """For schemas that it takes it agrees with the whole check, for every value; what says more it does not take."""
     r = ok(host.run("""
 from caisson_kernel.codemode import schema
@@ -291,7 +291,7 @@ def test_a_result_that_is_too_large_is_an_error_and_nothing_else(host):
     assert ok(host.run("await mcp_weather.get_weather(city='x')")).text == "{'temp': 21.5}"
 
 
-def test_answers_that_nobody_asked_for_change_nothing(host):
+def test_unrequested_answers_change_nothing(host):
     for m in ({"type": "rpc_response", "id": 10**6, "ok": True, "result": 1}, {"type": "rpc_response"},
               {"type": "rpc_part", "id": [1], "text": 3}, {"type": "rpc_part", "id": "1"}):
         host.kernel.send(m if not isinstance(m.get("id"), list) else {"type": "rpc_part", "id": None, "text": "x"})

@@ -425,7 +425,7 @@ def test_code_that_cannot_be_compiled(shared_kernel, text):
     assert ok(shared_kernel.run("1")).text == "1"
 
 
-def test_exceptions_that_cannot_say_what_they_are(shared_kernel):
+def test_exceptions_without_a_text(shared_kernel):
     r = shared_kernel.run("class E(Exception):\n    def __str__(self): raise ValueError\n    __repr__ = __str__\nraise E()")
     assert r.error["name"] == "E" and "failed" in r.error["value"] and "raise E()" in trace(r)
     r = shared_kernel.run("class E(Exception):\n    def __str__(self): return 5\nraise E()")
@@ -596,7 +596,7 @@ def test_stdin_is_a_file(shared_kernel):
     assert ok(shared_kernel.run("input(), input()", ["x\ny"])).text == "('x', 'y')"
 
 
-def test_input_that_nobody_answers(shared_kernel):
+def test_unanswered_input(shared_kernel):
     r = shared_kernel.run("input()", [{"eof": True}])
     assert r.error["name"] == "EOFError" and trace(r).count("File") == 1
     r = shared_kernel.run("input('?')", [{"error": "this client cannot answer"}])

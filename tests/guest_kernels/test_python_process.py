@@ -296,5 +296,5 @@ def test_warm_round_trip(kernel, capsys):
     median_us = statistics.median(times) * 1e6
     with capsys.disabled():
         print("\nwarm 1+1: median %.0f us, best %.0f us" % (median_us, min(times) * 1e6), file=sys.stderr)
-    # For reading. What a wait for a timer, or a poll, would cost every one of them: that is a failure.
+    # For readers. A wait for a timer, or a poll, would make all of them slow: that is a failure.
     assert min(times) * 1e6 < 5000

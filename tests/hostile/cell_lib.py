@@ -104,7 +104,7 @@ def read(path):
 
 
 def root_of(path):
-    """What mountinfo shows as the root of a bind of @path: not @path itself where / is a subvolume or a bind."""
+    """The root of a bind of @path, as mountinfo shows it: not @path itself where / is a subvolume or a bind."""
     of = {line.split()[4]: line.split()[3] for line in read("/proc/self/mountinfo").splitlines()}
     at = path
     while at not in of:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """channels.py - Ways in which two programs on one machine can find each other. Code for guests.
 
-A channel is (prep, put, get): B prepares to look, A leaves the nonce N or does something, B looks. What B
-calls found(x) with is judged: the nonce, or True where a channel carries one bit. KEY is a number and TAG
+A channel is (prep, put, get): B prepares to look, A leaves the nonce N or does something, B looks. The
+argument of B's found(x) is judged: the nonce, or True where a channel carries one bit. KEY is a number and TAG
 a word of this run that both know. Each piece keeps what it needs alive in K.
 """
 

@@ -37,7 +37,7 @@ def pytest_configure(config):
         config.option.reportchars += "s"  # no skip without a printed reason
 
 
-# What a sanitized program can not show: it has no filter, stays dumpable, handles signals that pid 1 else ignores, and ends
+# Tests that a sanitized program cannot pass: it has no filter, stays dumpable, handles signals that pid 1 else ignores, and ends
 # when its own runtime has no memory.
 NOT_SANITIZED = {"test_front_and_warden_posture", "test_kill_everything", "test_no_memory_for_the_front", "test_64_mib_for_the_whole_daemon"}
 

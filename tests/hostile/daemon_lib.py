@@ -236,7 +236,7 @@ class Daemon(BareDaemon):
     # -- looking, from outside --
 
     def cells(self):
-        """Host pids of the pid 1 of every cell; zombies are none."""
+        """Host pids of the pid 1 of every cell, without zombies."""
         return {p for p in children(self.warden) if (s := stat_of(p)) and s[0] == "caisson-init" and s[1] != "Z"}
 
     def zombies(self):
@@ -326,7 +326,7 @@ class Watch:
         while not self.over.is_set():
             try:
                 self.late = max(self.late, self.daemon.good(60))
-            except Exception as e:  # told to whoever watches
+            except Exception as e:  # reported to the test that watches
                 self.failed.append(repr(e)[:500])
             self.count += 1
             self.over.wait(0.02)

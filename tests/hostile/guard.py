@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """guard.py - The outer limit: cgroups around the suite itself, on v1, v2 and hybrid machines.
 
-Cells are made below the cgroup of whoever starts caisson. At the start of the session the test
+Cells are made below the cgroup of the process that starts caisson. At the start of the session the test
 process moves into cgroups of its own, with limits; so everything that a test starts, in a cell or
 beside it, stays bounded even if the layer under test fails. Nothing hostile is run before the
 guard is proved to hold a cell.

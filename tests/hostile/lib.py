@@ -79,7 +79,7 @@ def own_mounts():
 
 
 class Session:
-    """What lives as long as the test process: guard, work directory, built payloads."""
+    """All that lives as long as the test process: guard, work directory, built payloads."""
 
     def __init__(self):
         self.nonce = secrets.token_hex(12)

@@ -8,7 +8,7 @@
         print(r.ret, r.out[0])
 
 The work is done by payloads/puppet.c. An argument is a number, bytes (placed into the process's memory, the call gets the
-address) or Out(n) (room for n bytes that are read back). What has pointers in it is built with put(). The process goes on
+address) or Out(n) (room for n bytes that are read back). Build structures with pointers with put(). The process goes on
 where it was when the context ends. A call that the filter answers with death gives r.dead, and the puppet is over.
 """
 import errno

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""snapshot.py - What the host looks like, before and after an attack; what differs is a leak.
+"""snapshot.py - The state of the host, before and after an attack; each difference is a leak.
 
 Other people may use the machine meanwhile. A process, and through it a namespace, a socket or a
 cgroup, counts as ours when it is inside the guard's cgroups, descends from us, carries our nonce in
-its environment, or has an id of the cells' range without a warden or a cell's cgroup. What the
-kernel does not attribute (System V ipc, /dev/shm, links) must be equal as a whole; mounts are
+its environment, or has an id of the cells' range without a warden or a cell's cgroup. Objects
+without an owner (System V ipc, /dev/shm, links) must be equal as a whole; mounts are
 judged in the suite's own mount namespace, which is shared so that nothing can hide in a cell's.
 """
 import os
@@ -59,8 +59,9 @@ def is_ours(pid, guard, known=None, again=False):
     paths = own_paths(pid)
     if any(f"/{guard.name}" in p for p in paths.values()):
         return True
-    if f"{NONCE_ENV}={os.environ[NONCE_ENV]}" in _read(f"/proc/{pid}/environ").split("\0"):
-        return True
+    nonces = [v for v in _read(f"/proc/{pid}/environ").split("\0") if v.startswith(NONCE_ENV + "=")]
+    if nonces:  # another one than ours is that of the other half of the suite
+        return f"{NONCE_ENV}={os.environ[NONCE_ENV]}" in nonces
     seen, wardens = pid, 0
     while seen > 1:
         if seen == os.getpid():
@@ -132,7 +133,7 @@ def _owner(inode):
 
 def _of_another_suite(name):
     """Bait that tests lay out themselves; each takes away its own."""
-    return name.startswith(("caisson-hostile-", "canary-")) and not name.startswith(OWN_PREFIX)
+    return name.startswith(("caisson-hostile-", "caisson-unit-", "canary-")) and not name.startswith(OWN_PREFIX)
 
 
 def _shm():

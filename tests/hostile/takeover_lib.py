@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""takeover_lib.py - What a process that was taken over tries, and a host on which it can be seen whether it worked.
+"""takeover_lib.py - Attacks of a process that was taken over, and a host on which it can be seen whether it worked.
 
 An attempt is a few system calls that the process is made to do (puppet.py). Each is something that lands when an
 unconfined process of root does it: test_control() of test_takeover.py says so, or the attempt proves nothing. Whether it landed
@@ -73,7 +73,7 @@ class Host:
 
 
 # ---- attempts ----------------------------------------------------------------------------------------------------
-# Each takes a puppet and a host, and returns whether it landed. What it changes for a moment it puts back.
+# Each takes a puppet and a host, and returns whether it landed. It undoes its changes.
 
 def opened(p, path, flags=os.O_RDONLY, mode=0):
     r = p.open(path, flags, mode)
@@ -329,7 +329,7 @@ def other_end(pid, fd, of):
 
 
 def read_from(p, fd, size=4096, seconds=5.0):
-    """What the process itself reads, to the end or until nothing comes for a while."""
+    """The bytes that the process itself reads, to the end or until nothing comes for a while."""
     got, end = b"", time.monotonic() + seconds
     while time.monotonic() < end:
         r = p.call("read", fd, Out(size), size)

@@ -108,7 +108,7 @@ def test_all_of_usr_as_well(as_user):
 
 
 @pytest.mark.quick
-def test_the_root_is_what_is_documented():
+def test_the_root_is_as_documented():
     """The top of the tree, /etc and /var, name by name."""
     r = cell(code="import os\nfor d in ('/', '/etc', '/var', '/run', '/home', '/workspace', '/tmp', '/etc/ssl'):"
                   "\n print(d, *sorted(os.listdir(d)))", json_result=False)
@@ -586,9 +586,9 @@ print(sorted(map(str, opened)))
 @pytest.mark.quick
 @pytest.mark.parametrize("mode", ["root", "user", "user-owns-the-binaries"])
 def test_exe_of_init_is_not_overwritten(mode, stopped_by):
-    """The runc 2019-5736 family: our binaries can not be opened for writing through /proc, or at all."""
+    """The runc 2019-5736 family: our binaries cannot be opened for writing through /proc, or at all."""
     with scratch(0o755, USER) as d:
-        # Outside: whoever may write a program opens it through /proc once it does not run.
+        # Outside: a user who may write a program opens it through /proc once it does not run.
         prog = d / "prog"
         shutil.copy("/usr/bin/sleep", prog)
         os.chown(prog, USER, USER)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_code_mode.py - Requests of code to the host: forged, repeated, for others, deep, giant, endless.
 
-What happened is judged by the notes of the MCP server behind the daemon and by the ledger, never by what the code says.
+The notes of the MCP server behind the daemon and the ledger show what happened; the tests never believe the code.
 """
 import json
 import os
@@ -34,7 +34,7 @@ def call(i, server, tool, arguments, **more):
 
 
 def barrier(server="mine"):
-    """What was sent before it has been dealt with when it has come back: the server is known and runs by then, too."""
+    """When it has come back, all that was sent before it has been handled; by then the server is known and runs, too."""
     return f"\nimport mcp.runtime\nawait mcp.runtime.call_tool({server!r}, 'echo', {{'text': 'barrier'}})\n"
 
 
@@ -270,7 +270,7 @@ def test_flood_of_refused_calls_does_not_fill_the_ledger(daemon, behind, stopped
 
 
 @slow
-def test_results_that_nobody_reads(daemon, behind, stopped_by):
+def test_unread_results(daemon, behind, stopped_by):
     """Large answers to code that has stopped its kernel's reader: bounded in the daemon."""
     name = box(daemon, "mine")
     check_lands(daemon, behind, name)

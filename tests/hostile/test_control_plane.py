@@ -28,7 +28,7 @@ ALICE, BOB = daemon_lib.ALICE, daemon_lib.BOB
 
 
 def leaks(d, r):
-    """What of the host, or of somebody else, is in an answer."""
+    """Facts about the host, or of another owner, in an answer."""
     words = [str(session().dir), str(d.state), str(CAISSON.parent), str(ROOT), ALICE, BOB, session().nonce, "src/front", ".c:"]
     text = r.body.decode("utf-8", "replace") + str(r.headers)
     return [w for w in words if w in text]
@@ -251,7 +251,7 @@ def kinds(schema):
 
 
 def wrong_values(schema):
-    """Values that this field can not have."""
+    """Values that this field cannot have."""
     t = kinds(schema)
     out = []
     if "string" in t:
@@ -292,7 +292,7 @@ def plain_posts(d):
 
 @quick
 def test_invalid_values_of_every_field(daemon, stopped_by):
-    """Every field of every body with values that it can not have, and fields that do not exist: refused by name, and nothing happens."""
+    """Every field of every body with values that it cannot have, and fields that do not exist: refused by name, and nothing happens."""
     tried, wrong = 0, []
     with Box(daemon) as box:
         p = box.start("sleep", "1000")
@@ -307,7 +307,7 @@ def test_invalid_values_of_every_field(daemon, stopped_by):
             for key, value in cases:
                 r = daemon.request(method, url, {**base, key: value})
                 tried += 1
-                # A path may be any text; what an int or a float can not hold may be refused as JSON already.
+                # A path may be any text; what an int or a float cannot hold may be refused as JSON already.
                 if not 400 <= r.status < 500 or not r.code or leaks(daemon, r):
                     wrong.append((path, key, str(value)[:50], r.status, r.body[:150], leaks(daemon, r)))
                 elif r.status == 422 and key in fields and r.json["error"].get("field", "").split(".")[0].split("[")[0] not in (key, ""):

@@ -39,20 +39,20 @@ def taken(text, what):
 
 @contextlib.contextmanager
 def drained(what, most, cells=1, **opts):
-    """Cells that hold all they get of it, up to @most each. What each has got."""
+    """Cells that hold all they get of it, up to @most each. Returns the number that each has got."""
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(Held([what, str(most)], payload="drain", **opts)) for _ in range(cells)]
         yield [taken(h.text, what) for h in held]
 
 
 def neighbour(what, count, **opts):
-    """What another cell gets meanwhile, of as many as it asks for."""
+    """The number that another cell gets meanwhile, of as many as it asks for."""
     r = cell([what, str(count)], payload="drain", json_result=False, **opts)
     return taken(r.stdout, what)[0]
 
 
 def on_host(what, count, uid=0):
-    """What a process outside of all cells gets."""
+    """The number that a process outside of all cells gets."""
     return taken(host([payload("drain"), what, str(count)], uid=uid, unshare=()).stdout, what)[0]
 
 

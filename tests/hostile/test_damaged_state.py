@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_damaged_state.py - What is on the disk when a daemon dies, is damaged, or has no room.
+"""test_damaged_state.py - The state on the disk when a daemon dies, when it is damaged, and when the disk is full.
 
-What is tested elsewhere: every step of a start and a cell (tests/integ/test_crash.py), the store damaged in every way, two daemons, a
+Other tests cover: every step of a start and a cell (tests/integ/test_crash.py), the store damaged in every way, two daemons, a
 read-only disk (tests/serve/test_state.py), kill -9 of each process and the drain (tests/serve/test_life.py), every prefix of journal, log
 and ledger (tests/unit: test_record.c, test_store_prefix.c, test_ledger.c).
 """
@@ -66,7 +66,7 @@ def test_killed_process_of_a_sandbox(victim):
 
 @quick
 def test_killed_warden(stopped_by):
-    """The daemon can not do without: it says so, ends, and the next one knows every name."""
+    """The daemon cannot do without: it says so, ends, and the next one knows every name."""
     with Daemon("--pool", "1") as d:
         name = unique()
         assert d.request("POST", "/v1/sandboxes", {"name": name}).status == 201
@@ -219,7 +219,7 @@ BIG = "print('x' * 3000000)"
 
 
 def use(d, n=12):
-    """What needs the disk: names, runs, output over the cap. The statuses that came."""
+    """Requests that need the disk: names, runs, output over the cap. Returns the statuses that came."""
     seen = set()
     for i in range(n):
         status, r = try_run(d, BIG if i % 3 == 0 else "print(1)")

@@ -34,7 +34,7 @@ def greeting(c):
 
 
 def make_repository(where):
-    """What a server of plain files needs, for a clone."""
+    """The files that a server of plain files needs, for a clone."""
     bare, work = where / "repo.git", where / "work"
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com"]
     for command in (["init", "-q", "-b", "main", work], ["-C", work, "commit", "-q", "--allow-empty", "-m", "through the gate"],

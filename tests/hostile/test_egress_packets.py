@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_egress_packets.py - Egress, observed where it arrives: packets on the wire, questions at the gate, connections in the host's table.
 
-The world is that of world_lib.py. What a sandbox can write into packets, how fast it can ask, and what its floods leave in the kernel
-outside of it.
+The world is that of world_lib.py. The tests cover the packets that a sandbox can write, the rate of its questions, and the leftovers
+of its floods in the Linux kernel outside of it.
 """
 import contextlib
 import shutil
@@ -69,7 +69,7 @@ RECORD_ROUTE = bytes([7, 7, 4, 0, 0, 0, 0, 0])
 
 
 def odd_from_outside(address):
-    """What the sandbox is to try, with nobody in between: a route that is to be recorded, a datagram in pieces."""
+    """The attempts of the sandbox, with nobody in between: a route that is to be recorded, a datagram in pieces."""
     with socket.socket() as s:
         s.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, RECORD_ROUTE)
         s.connect((address, 7007))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_failed_allocations.py - One allocation of the front after another fails, while each kind of request is served.
 
-payloads/fail_malloc.c is preloaded and refuses the allocation that it is told to. Whoever asks gets an error that is not its own
+payloads/fail_malloc.c is preloaded and refuses the allocation that it is told to. The client gets an error that is not its own
 mistake, or a cut connection; the front is the same as before, what others have is there, and the next request is well. On
 sanitized programs (make asan) the paths that are else never walked are looked at by the sanitizers, and what they leave behind
 is found when the daemon ends.
@@ -95,7 +95,7 @@ class Ask:
         return " ".join(map(str, self.request))[:100]
 
     def ready(self, d):
-        """What to call for an attempt."""
+        """The function to call for an attempt."""
         prepare(d, self.first)
         request = named(d, self.request)
         return lambda: d.request(*request, headers=self.headers, timeout=20)
@@ -282,7 +282,7 @@ def test_allocation_fails_in_a_request(malloc, part, together):
 @quick
 @pytest.mark.parametrize("together", [1, 3])
 def test_allocation_failure_admits_nobody(malloc, together):
-    """Who has no token has none when there is no memory to look at it, and whose it is nobody else is taken for."""
+    """Without memory for the check of a token, a client without one is refused, and no owner is taken for another."""
     tokens = session().dir / f"tokens-{together}"
     tokens.write_text("".join(f"{owner}:{word * 32}\n" for owner, word in (("alice", "a"), ("bob", "b"))))
     tokens.chmod(0o600)
@@ -302,7 +302,7 @@ def test_allocation_failure_admits_nobody(malloc, together):
 
 @quick
 def test_allocation_fails_in_the_client(malloc):
-    """A request that can not be built whole is not sent: no sandbox without one of its variables, and a word about it."""
+    """A request that cannot be built whole is not sent: no sandbox without one of its variables, and a word about it."""
     with Daemon("--pool", "1") as d:
         def create(at):
             malloc.restart(at)
@@ -340,7 +340,7 @@ def test_allocation_fails_at_the_start(malloc):
                 d.p.terminate()
                 d.p.wait(40)
             went[d.p.poll()] += 1
-            # The dynamic loader and the libraries end by themselves with 127 or 1 when they can not begin.
+            # The dynamic loader and the libraries end by themselves with 127 or 1 when they cannot begin.
             assert d.p.poll() in (0, 125, 127, 1), f"allocation {at} of {total}: ended with {d.p.poll()}: {d.log_text()[-1000:]}"
         finally:
             d.kill()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_file_calls.py - Code in a cell against the calls that open files there on the host's behalf.
 
-A file call is a process of the cell, so a name can lead it nowhere that the code could not go itself. What is
-tested is that nothing of the host is read, written, made or removed, whatever names do meanwhile; the control is
-what a daemon would do that opened files of a cell by their path from outside.
+A file call is a process of the cell, so a name can lead it nowhere that the code could not go itself. Nothing
+of the host is read, written, made or removed, whatever names do meanwhile; the control is a daemon that would open
+files of a cell by their path from outside.
 """
 import io
 import os
@@ -198,7 +198,7 @@ def test_watch_reports_nothing_of_the_host(cell, host, watches, stopped_by):
 
 @quick
 def test_swapped_names_control(cell, host):
-    """What a daemon would get that opened the cell's files by path: its own."""
+    """The file that a daemon would get if it opened the cell's files by path: its own."""
     cell.sh("ln -s %s l; mkdir d; echo real > d/secret" % host.path)
     root = root_of(cell)
     landed((root / "workspace" / "l" / "secret").read_text() == host.nonce, "the link was not followed to the host")
@@ -286,7 +286,7 @@ def test_lies_about_sizes(cell):
 
 @quick
 def test_largest_possible_file(cell):
-    """A file without content that says it has 8 EiB. Code can not make one; where there is one, as in a directory of the operator's,
+    """A file without content that says it has 8 EiB. Code cannot make one; where there is one, as in a directory of the operator's,
     what is asked for comes, limits hold, and nobody goes through all of it."""
     most = (1 << 63) - 1
     cell.sh("mkdir d; : > d/f; ! truncate -s %d d/f 2>/dev/null; ! truncate -s 1T d/f 2>/dev/null; echo small > d/small" % most)
@@ -438,7 +438,7 @@ def test_archive_attributes_are_not_taken(cell, stopped_by):
 
 @quick
 def test_archive_headers_that_lie(cell):
-    """Sizes of exabytes, numbers that are none, headers that end early: refused, and nothing is kept of them."""
+    """Sizes of exabytes, invalid numbers, headers that end early: refused, and nothing is kept of them."""
     good = archive("f")
 
     def patched(at, data):

@@ -99,7 +99,7 @@ def test_sockets_and_pipes_of_a_read_only_mount(as_user, stopped_by):
 
 @quick
 def test_sockets_of_others_in_a_writable_mount(stopped_by):
-    """What is writable for the cell is what belongs to the caller: a socket of another user stays out of reach."""
+    """The cell may write only to files of the caller: a socket of another user stays out of reach."""
     with Ears(USER) as ears:
         r, heard = visit(ears, "rw", False)
         assert heard == 0 and "reached" not in r.text, r
@@ -177,7 +177,7 @@ sys.stdin.read()
 @quick
 @pytest.mark.parametrize("mode", ["ro", "rw"])
 def test_no_lease_on_a_file_of_the_host(mode, stopped_by):
-    """Whoever opens a leased file waits for the holder, for up to 45 seconds: also root, on the host."""
+    """A process that opens a leased file waits for the holder, for up to 45 seconds: also root, on the host."""
     with scratch(0o755, 0) as d:
         (d / "file").write_text("content")
         # Control: a process of the host gets one, and another that opens the file to write does not come through at once.

@@ -66,7 +66,7 @@ ATTACKS = {
     "deep": "import os, time\nos.write(4, b'[' * 60000 + b'\\n')\ntime.sleep(1000)",
     "flood": READY + "while True:\n    say(type='display', data={'text/plain': 'x' * 1000})",
     "lies": READY + "os.read(3, 65536)\nsay(type='execution_done', id='0' * 32, status='ok')\ntime.sleep(1000)",
-    # Descriptors that block: whoever reads or writes the other end must not.
+    # Descriptors that block: the process at the other end must not.
     "blocks": "import fcntl\nfor fd in range(5):\n    fcntl.fcntl(fd, fcntl.F_SETFL, 0)\n" + READY + "os.write(1, b'half')\ntime.sleep(1000)",
     "dies": READY + "os._exit(0)",
     "memory": READY + "x = []\nwhile True:\n    x.append(bytearray(64 << 20))\n    for i in range(0, 64 << 20, 4096):\n        x[-1][i] = 1",
@@ -148,7 +148,7 @@ def test_image_that_behaves(d, stopped_by):
 
 @quick
 def test_python_of_an_image_runs_in_cells_only(d, store, stopped_by):
-    """What it is given and where it runs, as it says itself and as the host sees it."""
+    """Its arguments and its place, as it reports them itself and as the host sees it."""
     report = ("import json, os\nd = {n: os.readlink('/proc/self/fd/' + n) for n in os.listdir('/proc/self/fd') if os.path.islink('/proc/self/fd/' + n)}\n"
               "s = dict(x.split(':', 1) for x in open('/proc/self/status').read().splitlines())\n"
               "def there(p):\n    try:\n        os.kill(p, 0)\n    except ProcessLookupError:\n        return False\n    except OSError:\n        pass\n    return True\n"
@@ -298,7 +298,7 @@ def test_kernel_of_an_image_that_forks_without_end(d, stopped_by):
 
 @quick
 def test_image_layers_are_not_written_to(d, store, stopped_by):
-    """What a session does to its image stays in the session; what is done to the store's documents is found out."""
+    """Changes of a session to its image stay in the session; changes to the store's documents are detected."""
     def state():
         h = hashlib.sha256()
         for p in sorted((store.path / "layers").rglob("*")):

@@ -28,7 +28,7 @@ FULL = "No space left on device. The image store's disk is full: free space, for
 
 
 def programs():
-    """What a cell of an image needs, as a layer."""
+    """The files that a cell of an image needs, as a layer."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as top, tarfile.open(fileobj=out, mode="w") as t:
         programs_layer(Path(top), *SMALL)

@@ -71,7 +71,7 @@ def test_storm_of_kills():
 class Slow:
     """Clients that were sent much, and take a byte a second; the patient ones among them just enough that the daemon does not give them up.
 
-    Who is given up (30 seconds in which nothing could be sent) asks again, so that there are always as many."""
+    A client that the daemon gives up (30 seconds in which nothing could be sent) asks again, so that their number stays the same."""
 
     BYTES = 5 * MIB
 
@@ -144,7 +144,7 @@ class Quick:
 
 
 def times_of(d, n, seconds=0, settled=True):
-    """What n small programs take, one after the other, or more if they fit into so many seconds. Only when the pool is full again: the end of a hundred cells
+    """The time of n small programs, one after the other, or more if they fit into so many seconds. Only when the pool is full again: the end of a hundred cells
     is not what is measured."""
     until(lambda: not settled or d.health()["sandboxes"]["live"] == 0, 60, "sandboxes that are over to be gone")
     until(lambda: (h := d.health()["pool"])["kernels_ready"] == h["target"] == POOL and not h["making"], 60, "a pool at rest")
@@ -173,7 +173,7 @@ def test_slow_readers(stream, stopped_by):
             landed(slow.got < n * max(1000, 300 * LASTING), f"they are not slow: {slow.got} bytes")
             landed(slow.kept == patient, f"{patient - slow.kept} of {patient} that read enough were given up")
             landed(LASTING < 60 or slow.again, "nobody was given up, in whose place another came")
-        # What waits in the daemon is bounded for each: an answer, or what follows in a stream and its last event, with up to --max-output of text.
+        # The data that waits in the daemon is bounded for each: an answer, or what follows in a stream and its last event, with up to --max-output of text.
         most = CEILING + n * (OUTPUT + MIB)
         assert w.rss < most, f"the daemon grew from {w.before >> 20} to {w.rss >> 20} MiB"
         p_before, p_during = percentile(before, 0.99), percentile(during, 0.99)

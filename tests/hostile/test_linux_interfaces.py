@@ -354,7 +354,7 @@ POSTURE = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Secc
 
 @pytest.mark.quick
 @BOTH
-def test_take_back_what_was_given_up(as_user, stopped_by):
+def test_dropped_rights_do_not_come_back(as_user, stopped_by):
     """capset, securebits, own filters, rlimits upwards: the status read from outside is the same."""
     c = host([payload("weaken")], stdin=b"\n")
     landed({"capset-admin", "securebits", "keepcaps", "unshare-after", "setgroups"} <= succeeded(c.stdout), c)

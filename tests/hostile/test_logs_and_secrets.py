@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_logs_and_secrets.py - What clients say in logs, what they hide in sandboxes, and what must never get into one."""
+"""test_logs_and_secrets.py - Texts of clients in logs, and secrets of sandboxes, which must never get into one."""
 import contextlib
 import hashlib
 import json
@@ -35,7 +35,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
 
 
 def inject(d, box):
-    """EVIL wherever a client or a guest can put a text. What is refused is logged too."""
+    """EVIL wherever a client or a guest can put a text. Refusals are logged, too."""
     clean = EVIL.replace("\x00", "")
     box.execute(f"# {clean}\nprint({EVIL!r})\nraise type('E', (Exception,), {{}})({clean!r})")
     box.execute(f"import os, ctypes\nctypes.CDLL(None).prctl(15, {clean.encode()[:15]!r})\nopen(os.path.join('/workspace', {clean.replace('/', '')[:60]!r}), 'w')")
@@ -105,7 +105,7 @@ def test_log_injection(form, stopped_by):
 
 
 @quick
-def test_names_do_not_speak_to_terminals(daemon, stopped_by):
+def test_names_do_not_control_terminals(daemon, stopped_by):
     """Labels and names that are shown by `caisson ps` or `top` do not speak to the terminal."""
     label = "\x1b]0;owned\x07\x1b[31m\x9b2J"
     with Box(daemon, labels={"k": label, "x": "plain"}) as box:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_neighbours.py - What a sandbox can learn of, or do to, another one; beside it, before it, after it."""
+"""test_neighbours.py - A sandbox learns nothing of another one, and does nothing to it; beside it, before it, after it."""
 import contextlib
 import fcntl
 import hashlib
@@ -72,7 +72,7 @@ WITHOUT_MKNOD = set() if int(status_of(os.getpid())["CapBnd"], 16) & 1 << 27 els
 
 
 def values(tag):
-    """What both sides know, and the nonce, which B must not know: it gets another one of the same length."""
+    """The knowledge of both sides, and the nonce, which B must not know: it gets another one of the same length."""
     return f"TAG = {tag!r}\nKEY = {random.randrange(1 << 20, 1 << 30)}\nPORT = {free_port()}\n"
 
 
@@ -436,7 +436,7 @@ OTHERS = {"bash": "echo $RANDOM$RANDOM $SRANDOM $(mktemp -u)", "javascript": "co
 
 @quick
 def test_two_kernels_of_one_zygote(daemon, stopped_by):
-    """What was imported, and had drawn its seed, before the fork: no two kernels of a zygote draw the same of anything."""
+    """Modules that were imported, and had drawn their seed, before the fork: no two kernels of a zygote draw the same of anything."""
     code = "import os, random, tempfile\nrandom.seed(os.urandom(8)); r = random.Random()\nfor _ in range(2):\n" \
         "    if not os.fork(): print(r.random(), flush=True); os._exit(0)\n    os.wait()"
     c = control([PYTHON, "-c", code])

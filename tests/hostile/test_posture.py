@@ -227,7 +227,7 @@ def limits(at):
 
 
 def caller_of(h):
-    """What the caller has: read from a process that was started the same way and did nothing."""
+    """The state of the caller: read from a process that was started the same way and did nothing."""
     return {"ns": {n: os.readlink(f"/proc/self/ns/{n}") for n in ALL_NAMESPACES},
             "cgroups": cell_lib.own_paths(h.caisson)}
 
@@ -445,7 +445,7 @@ def test_posture_of_threads_and_children(mode):
         no_differences(out)
 
 
-# What a strange caller brings along must not get in. It execs caisson afterwards.
+# The inheritance of a strange caller must not get in. It execs caisson afterwards.
 STRANGE = """
 import array, ctypes, fcntl, os, resource, signal, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -526,7 +526,7 @@ def test_posture_whatever_the_caller_is(mode):
 @pytest.mark.quick
 @pytest.mark.parametrize("mode", ["root", "user"])
 def test_caller_that_ignores_sigchld(mode):
-    """Ignoring SIGCHLD is inherited through exec, and takes the children's end from whoever waits for it."""
+    """Ignoring SIGCHLD is inherited through exec, and takes the children's end from the parent that waits for it."""
     env = host_env(**({"CAISSON_STATE": str(cell_lib.user_state())} if mode == "user" else {}))
     line = cell_lib.command(code="import sys; sys.exit(7)", timeout=3, without="cgroup" if mode == "user" else None)
     drop = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"] if mode == "user" else []
@@ -652,13 +652,13 @@ def test_cgroup_limits_are_the_asked_ones(mode):
 
 @pytest.mark.quick
 @MODES
-def test_receipt_says_what_is_there(mode):
+def test_receipt_matches_the_cell(mode):
     """The receipt agrees, item by item, with what we read ourselves from the held cell."""
     run = cell if mode == "root" else user_cell
     r = run(argv=["/usr/bin/sleep", "0.3"], receipt=True, **({"delegate": True} if mode == "delegated" else {}))
     assert r.status == "ok", r
     receipt = r["receipt"]
-    # An ordinary user's warden can not list the descriptors of a pid 1 that is not dumpable, and says so.
+    # An ordinary user's warden cannot list the descriptors of a pid 1 that is not dumpable, and says so.
     assert receipt["unreadable"] == ([] if mode == "root" else ["fd: Permission denied"]), receipt["unreadable"]
     assert receipt["enforced"] is True and receipt["missing"] == [], receipt
     assert receipt["weakened"] == (["cgroup"] if mode == "user" else [])
@@ -724,7 +724,7 @@ def test_a_weaker_level_is_visible(layer):
 
 @pytest.mark.quick
 def test_supplementary_groups_of_a_user():
-    """As root a cell has no groups of the caller. An ordinary user can not drop its own: documented, and
+    """As root a cell has no groups of the caller. An ordinary user cannot drop its own: documented, and
     they open nothing but what the caller itself mounts in."""
     groups = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--groups=7777", "--"]
     env = host_env(CAISSON_STATE=str(cell_lib.user_state()))

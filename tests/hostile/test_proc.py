@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_proc.py - What of /proc a cell can read: files that docs/threat-model.md lists, and no count of what others do in /proc/sys.
+"""test_proc.py - The part of /proc that a cell can read: files that docs/threat-model.md lists, and no count of what others do in /proc/sys.
 
 A file of a newer kernel is in no list: the test fails, and a person decides.
 """
@@ -107,7 +107,7 @@ def busy_host():
 @quick
 @BOTH
 def test_no_count_of_others_in_sys(as_user, stopped_by):
-    """What the host does meanwhile, opening files, terminals and making inodes, changes nothing that a cell reads in /proc/sys."""
+    """Acts of the host meanwhile (it opens files and terminals, and makes inodes) change nothing that a cell reads in /proc/sys."""
     files, ptys = read("/proc/sys/fs/file-nr"), read("/proc/sys/kernel/pty/nr")
     with Held(code=READ_ALL, as_user=as_user, without="cgroup" if as_user else None) as h, busy_host():
         landed(read("/proc/sys/fs/file-nr") != files and read("/proc/sys/kernel/pty/nr") != ptys, "the host's counts have changed")

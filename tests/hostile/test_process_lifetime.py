@@ -148,7 +148,7 @@ def test_daemons_after_the_timeout(as_user, stopped_by):
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
 
-# What ended is freed after a while (RCU): on a busy machine the dead of a storm weigh more than the living, and the storm would end by
+# Processes that ended are freed after a while (RCU): on a busy machine the dead of a storm weigh more than the living, and the storm would end by
 # its memory before the deadline that is tested here.
 STORM_MEMORY = "4G"
 
@@ -361,7 +361,7 @@ def test_guest_makes_its_own_and_uses_the_images(stopped_by):
 @pytest.mark.quick
 @BOTH
 def test_setuid_left_on_a_writable_mount(as_user, stopped_by):
-    """A guest can not leave a set-user-id file of the caller on the host, for somebody there to run."""
+    """A guest cannot leave a set-user-id file of the caller on the host, for somebody there to run."""
     run = user_cell if as_user else cell
     n = nonce()
     owner = USER if as_user else 0
@@ -429,7 +429,7 @@ def test_user_strings():
 # ----  -------------------------------------------------------------------------------------
 
 def offset():
-    """Of the machine's clock to the one that nobody moves. Whoever is held up between the two sees too little."""
+    """Of the machine's clock to the one that nobody moves. A reader that is held up between the two sees too little."""
     return max(time.time() - time.monotonic() for _ in range(50))
 
 

@@ -218,7 +218,7 @@ def socket_memory(protocol):
 @quick
 @pytest.mark.parametrize("mode", ["udp", "tcp"])
 def test_socket_buffers(mode, stopped_by):
-    """What lies unread in network sockets is bounded by the cell's memory limit as well."""
+    """Unread data in network sockets is bounded by the cell's memory limit as well."""
     seen = []
     for _ in range(3):  # the count is the whole machine's: others can only add to it, so one is enough
         c = control([payload("fill_memory"), mode, "160"])

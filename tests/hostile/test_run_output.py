@@ -64,7 +64,7 @@ def test_output_flood_into_the_result(stopped_by):
 
 @quick
 def test_output_is_counted_to_the_byte(stopped_by):
-    """What was not kept is still counted, to the byte."""
+    """Output that was not kept is still counted, to the byte."""
     n = 40 * MIB + 12345
     c = control(["/usr/bin/head", "-c", str(n), "/dev/zero"])
     landed(c.out_bytes == n, c)
@@ -285,7 +285,7 @@ def test_random_megabytes_both_ways(stopped_by):
 
 @quick
 def test_error_lines_are_plain(stopped_by):
-    """What caisson itself says is one line without control characters, whatever the names hold."""
+    """A message of caisson itself is one line without control characters, whatever the names hold."""
     odd = "\x1b[31mno\nsuch\x07program"
     c = control(["/bin/sh", "-c", "printf '%s' \"$1\"", "x", odd])
     landed(c.stdout == odd.encode(), c)
@@ -363,7 +363,7 @@ def test_orphan_holds_the_pipe(json_result, stopped_by):
 
 @quick
 def test_last_output_of_orphans(stopped_by):
-    """What orphans wrote before the main program ended is not lost."""
+    """Output of orphans from before the end of the main program is not lost."""
     code = "import os, time\nr, w = os.pipe()\nif os.fork() == 0:\n    os.write(1, b'c' * 60000); os.write(w, b'x'); time.sleep(60)\nos.read(r, 1)\nos._exit(0)"
     c = control(["/usr/bin/python3", "-c", code], timeout=1, begun=lambda p, _: p.out_bytes == 60000)
     landed(c.stdout == b"c" * 60000, c)
@@ -421,7 +421,7 @@ def test_only_three_descriptors(stopped_by):
     stopped_by("close_range before execve")
 
 
-# What an attempt on pid 1 may answer. Anything else, OK above all, is a failure.
+# The permitted results of an attempt on pid 1. Anything else, OK above all, is a failure.
 REFUSED = {"EPERM", "EACCES", "ENOSYS", "ESRCH", "ENOENT", "EBADF"}
 HARMLESS = {"maps", "ns", "stack", "syscall"}  # opening some files succeeds and reading then fails
 
@@ -459,7 +459,7 @@ def test_kill_everything_but_init(stopped_by):
     stopped_by("pid namespace")
 
 
-# What a taken-over pid 1 does, and after how many seconds of a run with a limit of one it must be over.
+# The acts of a taken-over pid 1, and after how many seconds of a run with a limit of one it must be over.
 # One that never says that the command began is ended by the warden's own clock, 30 s later.
 FAKE = [
     pytest.param("a", 35, id="silent", marks=slow),
@@ -574,7 +574,7 @@ def test_pages_lent_to_the_pipe(stopped_by):
 
 @quick
 @pytest.mark.parametrize("code", ["sleep 0.4", "exec 0<&-; sleep 0.4", "head -c 10 >/dev/null; sleep 0.2"])
-def test_stdin_nobody_reads(code, stopped_by):
+def test_unread_stdin(code, stopped_by):
     """50 MiB for a program that does not want them: no deadlock, no growth, the right end."""
     data = b"i" * (50 * MIB)
     c = control(["/bin/bash", "-c", code], stdin=data)
@@ -610,7 +610,7 @@ def test_stdin_shared_with_another_reader(stopped_by):
         except subprocess.TimeoutExpired:
             code = None
     finally:
-        os.close(ours)      # end of file frees whoever still reads
+        os.close(ours)      # end of file frees the process that still reads
         os.close(theirs)
         p.wait(10)
     assert code == 124, "the wall clock does not hold while caisson waits in read()"

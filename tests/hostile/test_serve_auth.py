@@ -301,7 +301,7 @@ def test_guesses_keep_no_owner_out(daemon, stopped_by):
 
 @slow
 def test_penalty_for_guesses_grows(daemon, stopped_by):
-    """Whoever goes on guessing after each block waits longer each time; and not for ever."""
+    """A client that goes on guessing after each block waits longer each time; and not for ever."""
     waits = []
     guesser = stranger()
     for _ in range(4):
@@ -436,7 +436,7 @@ def test_preflight_gets_no_permission(local, stopped_by):
 
 @quick
 def test_pages_cannot_read_or_frame(local, stopped_by):
-    """What a page can include without asking (script, image, frame) is refused too, or is nothing to be read or framed."""
+    """Requests that a page can make without asking (script, image, frame) are refused, too, or give nothing to be read or framed."""
     own = f"127.0.0.1:{local.port}"
     for path in ("/health", "/sessions", "/metrics", "/openapi.json"):
         for dest, mode in (("script", "no-cors"), ("image", "no-cors"), ("iframe", "navigate"), ("empty", "cors")):

@@ -44,7 +44,7 @@ class Pid1:
         self.p = Puppet(self.pid)
 
     def ask(self, method, path, body=None):
-        """What makes the front speak to pid 1; nobody waits for its answer."""
+        """Requests that make the front speak to pid 1; nobody waits for its answer."""
         def call():
             with contextlib.suppress(OSError):
                 self.d.request(method, f"/v1/sandboxes/{self.name}{path}", body, timeout=20)

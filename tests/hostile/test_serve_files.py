@@ -44,7 +44,7 @@ PATHS = [
 
 
 def encoded(path):
-    """Bytes that can not stand in a request line are encoded; what was encoded stays as it is."""
+    """Bytes that cannot stand in a request line are encoded; what was encoded stays as it is."""
     return quote(path, safe="%/\\.;:@$()~-?")
 
 

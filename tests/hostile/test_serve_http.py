@@ -553,7 +553,7 @@ def bodies():
 
 @quick
 def test_malformed_json(daemon, stopped_by):
-    """What is not exactly the JSON that was asked for: a precise 4xx in the one shape; bounded memory, and no wait for others."""
+    """Anything but the expected JSON: a precise 4xx in the one shape; bounded memory, and no wait for others."""
     table = bodies()
     believed = 0
     for what in ("duplicate keys", "NaN", "BOM", "lone escape"):

@@ -35,7 +35,7 @@ FORGED = '{"type":"execution_done","id":"%s","status":"ok","exit_code":0}\n{"exi
 @quick
 @pytest.mark.parametrize("lang", ["python", "bash"])
 def test_forged_lines_on_the_streams(daemon, lang, stopped_by):
-    """What looks like the protocol on stdout and stderr is text; exit code 7 is exit code 7."""
+    """Text on stdout and stderr that looks like the protocol is text; exit code 7 is exit code 7."""
     text = FORGED % ("0" * 32)
     code = f"import os\nos.write(1, {text!r}.encode()); os.write(2, {text!r}.encode()); os._exit(7)" if lang == "python" else \
         f"printf '%s' '{text}'; printf '%s' '{text}' >&2; exit 7"
@@ -493,7 +493,7 @@ def test_half_a_line_and_then_nothing(daemon, stopped_by):
     stopped_by("deadline")
 
 
-# Lines within 16 MiB that are dear to whoever parses them.
+# Lines within 16 MiB that are expensive to parse.
 DEAR = {
     "objects": "b'{\"type\":\"display\",\"data\":[' + b'{},' * 5000000 + b'0]}\\n'",
     "arrays": "b'{\"type\":\"result\",\"data\":[' + b'[],' * 5000000 + b'0]}\\n'",
@@ -528,7 +528,7 @@ HELD = {  # code, how it ends, bytes that it says
 @slow
 @pytest.mark.parametrize("name", list(HELD))
 def test_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
-    """What a kernel has half said, or does not read, when its execution is over: some kilobytes per session, not megabytes. A kernel that
+    """Half a message of a kernel, or one that it does not read, when its execution is over: some kilobytes per session, not megabytes. A kernel that
     leaves more is ended, and its session has another one."""
     code, kind, said = HELD[name]
     small = name == "half a small line"

@@ -30,7 +30,7 @@ def sleeper(uid):
 
 
 def check_killable(uid):
-    """R1: whoever has that user outside can kill its processes."""
+    """R1: a process of that user outside can kill its processes."""
     victim = sleeper(uid)
     host(["/bin/kill", "-9", str(victim.pid)], uid=uid, unshare=())
     landed(victim.wait(5) == -9, "the same user outside can be killed")

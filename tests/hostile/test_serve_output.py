@@ -61,7 +61,7 @@ def test_ten_gigabytes_of_output(daemon, stopped_by):
 
 @quick
 def test_output_is_counted_to_the_byte(daemon, stopped_by):
-    """What was not kept is still counted, to the byte, on both streams."""
+    """Output that was not kept is still counted, to the byte, on both streams."""
     n = 30 * MIB + 12345
     landed(control(["/usr/bin/head", "-c", str(n), "/dev/zero"]).out_bytes == n, n)
     r = daemon.execute(f"head -c {n} /dev/zero; head -c {MIB + 7} /dev/zero >&2", language="bash", timeout=20)
@@ -263,7 +263,7 @@ def test_every_byte_passes(daemon, stopped_by):
             events = list(e)
         text = "".join(json.loads(t)["data"] for event, t, _ in events if event == "stdout")
         assert [x[0] for x in events if x[0] not in ("stdout", "stderr", "result")] == ["started", "done"], (name, events)
-        # What is cut at the very end stays away from the stream, and is in the result.
+        # Text that is cut at the very end stays away from the stream, and is in the result.
         assert data.decode("utf-8", "replace").startswith(text) or text.replace("\ufffd", "") in data.decode("utf-8", "ignore"), \
             (name, text)
     stopped_by("nothing to stop: output is data")
@@ -360,7 +360,7 @@ def test_closes_its_streams(daemon, stopped_by):
                                   "dup2(os.open('/dev/zero', os.O_RDWR), control.channel.in_fd)"],
                          ids=["all closed", "out is null", "in is zero"])
 def test_closes_the_channel(daemon, what, stopped_by):
-    """A kernel that can not speak or hear any more ends, or is ended, soon or by the deadline; the session has another one."""
+    """A kernel that cannot speak or hear any more ends, or is ended, soon or by the deadline; the session has another one."""
     code = f"import os\nfrom caisson_kernel import control\nos.{what}"
     b = bare(code)
     landed(not any(b"execution_done" in x for x in b.lines) or b.exit, b)
@@ -402,7 +402,7 @@ def orphan(name):
 
 @quick
 def test_orphan_holds_the_pipes(daemon, stopped_by):
-    """The answer does not wait for whoever still has the pipes; the cell's end is the orphan's."""
+    """The answer does not wait for a process that still has the pipes; the cell's end is the orphan's."""
     line = '{ /usr/bin/python3 -c "$1"; echo $? >&2; } | cat'
     c = control(["/bin/bash", "-c", line, "x", ORPHAN + "orphan('x'); print('done', flush=True); os._exit(3)"], timeout=0.8,
                 begun=lambda p, _: p.out == b"done\n")
@@ -460,7 +460,7 @@ STDIN = {"never read": "import time; time.sleep(0.3)", "closed": "import os; os.
 
 
 @pytest.mark.parametrize("name", some_quick(STDIN, "one line"))
-def test_stdin_nobody_reads(daemon, name, stopped_by):
+def test_unread_stdin(daemon, name, stopped_by):
     """Almost a whole body of stdin for code that does not want it: no deadlock, no growth that stays, the right end."""
     data = "i" * 1000000 + "\n" + "j" * 6500000
     landed(control(["/bin/bash", "-c", "sleep 0.3; exit 4"], stdin=data.encode()).exit == 4, "stdin")

@@ -120,7 +120,7 @@ def test_bad_websocket_frames(daemon, stopped_by):
 
 @quick
 def test_unusual_websocket_frames(daemon, stopped_by):
-    """What is unusual and allowed works: fragments, a ping between them, an empty one, early frames, odd sizes."""
+    """Unusual but permitted frames work: fragments, a ping between them, an empty one, early frames, odd sizes."""
     early = frame(1, GOOD)
     with WebSocket(daemon, early=early) as w:
         landed(w.status == 101, w.headers)
@@ -222,7 +222,7 @@ HANDSHAKES = {
 
 @quick
 def test_bad_websocket_handshakes(daemon, stopped_by):
-    """What is no complete handshake is a 4xx, never a 101."""
+    """An incomplete handshake is a 4xx, never a 101."""
     with WebSocket(daemon) as w:
         landed(w.status == 101, w.headers)
     wrong = []

@@ -79,7 +79,7 @@ def test_zygote_posture(daemon, stopped_by):
 
 @quick
 def test_zygote_sees_nothing_of_the_host(daemon, stopped_by):
-    """Files that anybody on the host can read and write are not there for it, and what it has can not be written."""
+    """Files that anybody on the host can read and write are not there for it, and what it has cannot be written."""
     root = f"/proc/{daemon.zygote}/root"
     with Canary() as c:
         for path in c.files:
@@ -654,7 +654,7 @@ print(len(kept))
 
 @quick
 @pytest.mark.parametrize("call", ["inotify_init()", "posix_openpt(2)"])
-def test_no_kernel_takes_what_others_count_on(daemon, call, stopped_by):
+def test_no_kernel_takes_shared_resources(daemon, call, stopped_by):
     """Cells that one zygote enters have its account in common. One of them has its part of it, and no more; root's is another."""
     d = daemon
     cap = int(read("/proc/sys/user/max_inotify_instances")) // 8 if "inotify" in call else 32

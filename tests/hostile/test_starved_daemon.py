@@ -166,7 +166,7 @@ def test_guests_die_first_without_memory(stopped_by):
 
 @quick
 def test_unit_protects_the_daemon():
-    """What an administrator installs puts the daemon far below everything else; a cell then raises itself."""
+    """The service as installed puts the daemon far below everything else; a cell then raises itself."""
     unit = next((p for p in (ROOT / "dist" / "systemd").glob("caisson.service*")), None)
     assert unit and re.search(r"^OOMScoreAdjust=-9\d\d$", unit.read_text(), re.M), unit
 

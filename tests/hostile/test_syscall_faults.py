@@ -29,7 +29,7 @@ ALL_SECONDS = 3 * 3600  # for a part of all of them, instead of conftest's bound
 CRASH = re.compile(r"(killed by SIG(?!KILL|TERM|INT|PIPE)\w+|--- SIG(SEGV|ABRT|BUS|FPE|ILL|SYS) )")
 quick = pytest.mark.quick
 
-# What may fail, and how. Not what no kernel ever refuses (close, getpid), nor what ends a process by design; and not brk, which
+# The calls that may fail, and how. Not those that no kernel ever refuses (close, getpid), nor what ends a process by design; and not brk, which
 # fails by returning what it was: an error number is an address to the C library.
 OF_CELLS = {
     "openat": "EMFILE", "mkdir": "ENOSPC", "mkdirat": "ENOSPC", "mmap": "ENOMEM", "clone": "EAGAIN", "clone3": "EAGAIN",
@@ -54,7 +54,7 @@ OF_THE_DAEMON = {
 }
 
 
-# What a sanitizer calls for itself, and ends when it is refused; and its loader, in cells whose programs are else static.
+# The calls of a sanitizer itself, which ends when they are refused; and of its loader, in cells whose programs are else static.
 RUNTIME = {"mmap"} if SANITIZED else set()
 LOADER = RUNTIME | {"read", "pread64", "openat", "fstat", "newfstatat"} if SANITIZED else set()
 
@@ -126,7 +126,7 @@ def check_cell(cell, name, error, n):
     assert not CRASH.search(log), f"{what}: {CRASH.search(log)[0]}"
     assert p.returncode in (0, 1, 125, 126, 127), f"{what}: {p}"
     if p.returncode == 0:
-        assert p.stdout in (b"whole\n", b""), f"{what}: {p}"  # echo itself may have been told that it can not write
+        assert p.stdout in (b"whole\n", b""), f"{what}: {p}"  # echo itself may have been told that it cannot write
     if p.returncode == 125:
         assert 1 <= len(p.stderr.decode().splitlines()) <= 3 and p.stderr.startswith(b"caisson"), f"{what}: {p}"
     again = subprocess.run([str(CAISSON), "exec", "--", "/bin/echo", "again"], env=host_env(), capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
@@ -189,12 +189,12 @@ class Traced:
         return Daemon("--pool", "1", caisson=self.caisson, wrapper=["strace", *trace] if self.who == "keeper" else (), env={"ASAN_OPTIONS": TRACED}, **more)
 
     def points(self, state):
-        """What it calls, from its start to its end with an execution in between; and what the dynamic loader did of that."""
+        """Its calls, from its start to its end with an execution in between; and those of the dynamic loader."""
         with self.daemon(state=state) as d:
             assert ask(d).status == 200
         text = self.log.read_text(errors="replace")
         start = text.rindex("\nexecve(") if "\nexecve(" in text else 0
-        # What the loader does before main() is its own: it ends by itself, one way or the other.
+        # The loader's calls before main() are its own: it ends by itself, one way or the other.
         begin = re.search(r"prlimit64\(0, RLIMIT_STACK.*\n.*\n", text[start:])
         return counted(text), counted(text[:start + begin.end()])
 

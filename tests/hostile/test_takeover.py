@@ -36,7 +36,7 @@ IMAGE = "docker.io/library/taken:1"
 
 @pytest.fixture(scope="module")
 def files(whole_module):
-    """What the operator of this daemon has: secrets, keys, a configuration, packages, images."""
+    """The files of the operator of this daemon: secrets, keys, a configuration, packages, images."""
     d = session().dir / unique("operator")
     d.mkdir(mode=0o755)
     for name, text in (("secrets", "TOP=secret-of-the-operator\n"), ("keys", "[default]\naws_access_key_id = AK\naws_secret_access_key = SK\n"),
@@ -134,7 +134,7 @@ def test_control(host, stopped_by):
 @quick
 @pytest.mark.parametrize("name", PROCESSES)
 def test_what_it_can_reach(daemon, host, name, stopped_by):
-    """What lands is what SECURITY.md gives away, and nothing else."""
+    """The attacks that SECURITY.md gives away succeed, and no other."""
     daemon_lib.refresh(daemon)  # a cell that stays
     got = landed_of(PROCESSES[name](daemon), host)
     host.check(hits=("tcp", "udp") if "connect over TCP" in MAY[name] else ())
@@ -235,7 +235,7 @@ def test_front_gives_a_directory_to_a_cell(daemon, host, what, stopped_by):
 
 @quick
 def test_front_has_nothing_of_its_starter(daemon, stopped_by):
-    """Descriptors that whoever started the daemon had open are not left to the process that reads strangers' bytes."""
+    """Descriptors of the process that started the daemon are not left to the process that reads strangers' bytes."""
     with Daemon("--pool", 0, wrapper=("bash", "-c", 'exec 77</etc/shadow 78<>/dev/tty0 2>/dev/null || exec 77</etc/shadow; exec "$@"', "sh")) as d:
         landed("/etc/shadow" in descriptors(d.keeper).values(), "the daemon was started with it")
         names = descriptors(d.pid)
@@ -333,7 +333,7 @@ def check_cgroups(p, files, host):
 
 @quick
 def test_zygote_gets_nothing_of_the_host(daemon, host, stopped_by):
-    """What the warden hands to a zygote leads to the cell that was made for it, and nowhere else: also from inside that cell, with all that it has there."""
+    """The descriptors that the warden hands to a zygote lead to the cell that was made for it, and nowhere else: also from inside that cell, with all that it has there."""
     daemon_lib.refresh(daemon)  # it has been asked for nothing that it has not made
     zygote = PROCESSES["zygote"](daemon)
     later = []

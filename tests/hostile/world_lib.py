@@ -33,7 +33,7 @@ class Namespace:
         self.path = f"/proc/{self.p.pid}/ns/net"
         until(lambda: os.readlink(self.path) != os.readlink("/proc/self/ns/net"), 10, "a network namespace")
         self.ip("link", "set", "lo", "up")
-        # What the kernel says of itself on a new interface, seconds later, would be counted as ours.
+        # The Linux kernel's own packets on a new interface, seconds later, would be counted as ours.
         self.run("sh", "-c", "cd /proc/sys/net/ipv6/conf/default; echo 0 >router_solicitations; echo 1 >mldv1_unsolicited_report_interval; "
                              "echo 1 >mldv2_unsolicited_report_interval")
 

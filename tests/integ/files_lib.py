@@ -30,7 +30,7 @@ def unhexed(s):
 
 
 class Answer:
-    """What one call said: stats, data, events; error is an errno name, "" for success."""
+    """The result of one call: stats, data, events; error is an errno name, "" for success."""
 
     def __init__(self, lines):
         self.stats, self.events, self.data = [], [], b""

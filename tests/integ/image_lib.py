@@ -310,7 +310,7 @@ def nothing_in(store):
 
 
 def merged(store, ref, base=ID_BASE):
-    """What a cell would see: the layers as an overlay, dumped."""
+    """The view of a cell: the layers as an overlay, dumped."""
     lower = ":".join(str(d) for d in reversed(layer_dirs(store, ref)))
     # One lower layer alone is no overlay: an empty one below makes two.
     out = subprocess.run(["unshare", "-m", "sh", "-ec",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""integ_lib.py - What the integration tests share: the binary, a bounded place to run it, and eyes.
+"""integ_lib.py - Shared by the integration tests: the binary, a bounded place to run it, and eyes.
 
 The tests drive the real binary as a person would and judge it from outside. Everything they start
 lives in one cgroup per hierarchy, made for this session below our own (Place): it bounds what a
@@ -171,7 +171,7 @@ class Place:
         there = hierarchies()
         v2 = there.get("")
         if v2 and {"memory", "pids"} & set((v2 / "cgroup.controllers").read_text().split()):
-            return  # limits are on v2: a cgroup with processes can not hand out limits, so none is made
+            return  # limits are on v2: a cgroup with processes cannot hand out limits, so none is made
         wanted = {c: d for c, d in there.items()
                   if set(c.split(",")) & {"memory", "pids", "cpu", "cpuacct", ""}}
         try:
@@ -275,7 +275,7 @@ def leftovers(state=None):
 
 
 def settled(state=None, seconds=20):
-    """What is left after a short while in which the kernel may finish. Empty is good."""
+    """The leftovers after a short while in which the Linux kernel may finish. Empty is good."""
     wait_until(lambda: not leftovers(state), seconds)
     return leftovers(state)
 

@@ -200,13 +200,13 @@ def test_lines_taken_from_the_end_show_against_a_noted_head(state):
     put(state, lines + make_lines(2, 7, line_hash(lines[5])))
     assert verify(state, "--head", head).code == 0
     put(state, lines[:4])
-    assert verify(state).code == 0  # the chain alone can not know
+    assert verify(state).code == 0  # the chain alone cannot know
     assert "taken from its end" in damage(state, "--head", head)["reason"]
     put(state, make_lines(6, exit_code=0))
     assert "made anew" in damage(state, "--head", head)["reason"]
 
 
-def test_an_archived_beginning_has_to_be_said(state):
+def test_an_archived_beginning_has_to_be_declared(state):
     lines = make_lines(6)
     put(state, lines[3:])
     assert "--from 4" in damage(state)["reason"]
@@ -321,7 +321,7 @@ def test_full_disk_loses_and_tears_nothing(state, small_disk, writer):
     for _ in range(3):
         assert w.append(text="y" * 200)[:2] == ["error", "ENOSPC"]
     assert len(read_all(state)) == good and verify(state).code == 0
-    # A start on the full disk goes well; only what it can not record does not.
+    # A start on the full disk goes well; only what it cannot record does not.
     w.close()
     w = writer(small_disk)
     assert w.first[:2] == ["ok", str(good)]
@@ -386,7 +386,7 @@ def seqs(state, *args):
     return [json.loads(line)["seq"] for line in r.out.splitlines()]
 
 
-def test_ls_shows_what_is_asked_for(busy):
+def test_ls_filters(busy):
     assert seqs(busy) == list(range(1, 13))
     assert seqs(busy, "--tail", 3) == [10, 11, 12]
     assert seqs(busy, "--tail", 100) == list(range(1, 13))
@@ -427,7 +427,7 @@ def test_names_can_not_command_a_terminal(state):
     assert "\\x1b]0;evil\\x07" in r.out.decode() and "a\\u{202e}b" in r.out.decode()
 
 
-def test_ls_shows_what_is_after_damage_and_says_so(state):
+def test_ls_reports_damage_and_goes_on_after_it(state):
     lines = make_lines(4)
     put(state, [lines[0], lines[1].replace(b"ann", b"eve"), b"not json", *lines[2:]])
     r = run("audit", "ls", "--state", state)
@@ -484,7 +484,7 @@ def test_help():
     assert b"caisson audit ls|verify" in run("--help").out
 
 
-def test_output_that_nobody_takes(busy):
+def test_output_to_a_closed_reader(busy):
     with open("/dev/full", "wb") as full:
         r = run("audit", "ls", "--state", busy, stdout=full)
     assert r.code == 125 and b"standard output" in r.err

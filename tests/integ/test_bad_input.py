@@ -312,7 +312,7 @@ def test_state_that_others_can_write(tmp_path):
     refused(run("exec", "--state", tmp_path / "file", "--", "true"), "state", "Not a directory")
 
 
-# ---- machines that can not ------------------------------------------------------------------------------------
+# ---- machines that cannot ------------------------------------------------------------------------------------
 
 
 NO_USERNS = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"'
@@ -398,7 +398,7 @@ def test_warden_of_another_version(tmp_path, version, size):
 
 
 def ask_warden(tmp_path, message):
-    """What the real warden answers to these bytes."""
+    """The answer of the real warden to these bytes."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         p = start(str(tmp_path / "state"), binary=BIN.parent / "caisson-warden", preexec_fn=lambda: os.dup2(theirs.fileno(), 3),
@@ -467,14 +467,14 @@ def test_a_request_for_a_zygote_that_is_not_ours(tmp_path):
 
 
 def test_a_request_without_a_number(tmp_path):
-    """Answers come in any order: one that can not be told from others is not given work."""
+    """Answers come in any order: one that cannot be told from others is not given work."""
     request = bytearray(request_size(tmp_path))
     request[8:16] = struct.pack("Q", 0)
     answer = ask_warden(tmp_path, bytes(request))
     assert b"must have a number" in answer and struct.unpack("i", answer[16:20])[0] < 0
 
 
-def test_warden_started_by_hand_says_so():
+def test_warden_started_by_hand_reports_it():
     r = run(binary=BIN.parent / "caisson-warden")
     assert r.code == 125 and b"started by caisson" in r.err
 

@@ -148,7 +148,7 @@ def test_killed_at_every_step_of_the_sweep(tmp_path, state):
 
 
 def leave_a_dead_cell(state):
-    """What a warden that was killed while its cell ran leaves: a record and cgroups."""
+    """The leftovers of a warden that was killed while its cell ran: a record and cgroups."""
     p = start("exec", "--state", state, "--", "sleep", "60")
     try:
         warden, _ = wait_running(p)
@@ -316,7 +316,7 @@ def test_a_damaged_record_is_quarantined(state, damage):
 
 
 @pytest.mark.parametrize("where", ["plain directory", "cgroup of somebody else", "dots"])
-def test_a_record_can_not_remove_what_is_not_a_cell(state, tmp_path, where):
+def test_a_record_removes_only_cells(state, tmp_path, where):
     """A record that checks out, but names something that no cell ever made."""
     if where == "plain directory":
         target = tmp_path / "caisson-c0001-0123456789abcdef"

@@ -39,7 +39,7 @@ def test_read_whole_part_and_tail(cell):
     assert cell.ok(READ, "/workspace/../workspace//./f").data == body
 
 
-def test_read_what_is_no_file(cell):
+def test_read_of_other_than_files(cell):
     cell.sh("mkdir d; mkfifo p; ln -s p lp; ln -s loop loop; ln -s nowhere dangling;"
             "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'")
     for path, error in [("d", "EISDIR"), ("p", "ENXIO"), ("lp", "ENXIO"), ("s", "ENXIO"),
@@ -318,7 +318,7 @@ def test_delete(cell):
     assert cell.sh("find . | sort; cat keep/x") == ".\n./keep\n./keep/x\n1\n"
     for path, error in [("/", "EINVAL"), ("..", "EINVAL"), (".", "EINVAL"), ("keep/..", "EINVAL"), ("", "EINVAL")]:
         cell.fails(DELETE, path, error, flags=RECURSIVE)
-    # Its own name can not go: then nothing goes.
+    # Its own name cannot go: then nothing goes.
     cell.fails(DELETE, "/workspace", "EACCES", flags=RECURSIVE)
     cell.fails(DELETE, "/usr", "EACCES", flags=RECURSIVE)
     assert cell.sh("cat keep/x") == "1\n"
@@ -336,7 +336,7 @@ def test_paths_that_do_not_fit(cell):
 
 
 def gather(cell, until):
-    """Events up to this one. What it watched may be gone with it: then the answer that has the event is the last one."""
+    """Events up to this one. The watched path may be gone with it: then the answer that has the event is the last one."""
     got = []
     while until not in got:
         a = cell.ask("next")
@@ -371,7 +371,7 @@ def test_watch(cell):
     assert "caisson-files" not in cell.sh("cat /proc/[0-9]*/comm")
 
 
-def test_watch_sees_atomic_writes_as_what_they_are(cell):
+def test_watch_sees_atomic_writes_as_such(cell):
     cell.ok(WRITE, "f", data=b"1")
     cell.open(WATCH, ".")
     cell.ask("next")
@@ -407,7 +407,7 @@ def test_watch_a_file_a_flood_and_the_end(cell):
     cell.ask("hangup")
 
 
-def test_watch_what_is_not_there(cell):
+def test_watch_of_a_missing_path(cell):
     cell.open(WATCH, "none")
     assert cell.ask("next").error == "ENOENT"
     cell.ask("hangup")

@@ -61,7 +61,7 @@ def bad(tmp_path):
 
 @needs_root
 @pytest.mark.parametrize("how", ["gzip", "zstd"])
-def test_pull_is_what_umoci_unpacks(tmp_path, store, registry, how):
+def test_pull_agrees_with_umoci(tmp_path, store, registry, how):
     layout = Layout(tmp_path / "img", [BOTTOM, TOP], how, config={"Env": ["A=b"], "Cmd": ["/bin/sh"], "WorkingDir": "/tmp", "User": "1000"})
     ref = registry.push(layout, "a/b:1")
     r = image("pull", ref, "--authfile", registry.authfile(), store=store)
@@ -71,7 +71,7 @@ def test_pull_is_what_umoci_unpacks(tmp_path, store, registry, how):
     # umoci does not know zstd: it gets the same archives with gzip.
     same = layout if how == "gzip" else Layout(tmp_path / "gzip", [BOTTOM, TOP])
     ours, theirs = merged(store, ref), unpacked_by_umoci(same, "latest", tmp_path / "umoci")
-    # What no archive names has the time at which it was made.
+    # A directory that no archive names has the time at which it was made.
     for tree in (ours, theirs):
         for name in (".", "p"):
             tree[name].pop("mtime")
@@ -292,7 +292,7 @@ def test_import(tmp_path, store):
     assert nothing_in(store)
 
 
-def test_import_of_what_is_none(tmp_path, store):
+def test_import_of_other_than_images(tmp_path, store):
     (tmp_path / "empty").mkdir()
     nothing = tmp_path / "nothing.tar"
     nothing.write_bytes(tar(entry("a", b"1")))
@@ -320,7 +320,7 @@ def test_a_layer_that_unpacks_to_something_else(tmp_path, store):
 
 
 @needs_root
-def test_what_is_not_what_was_unpacked(tmp_path, store):
+def test_changed_layers_are_refused(tmp_path, store):
     """A byte, a mode, a name, a link, a whiteout: each is found, and named."""
     layout = Layout(tmp_path / "img", [BOTTOM, TOP], tag="x:1")
     assert image("import", layout.path, store=store).code == 0

@@ -242,7 +242,7 @@ def test_harmless(tmp_path, outside):
 
 @pytest.mark.parametrize("step", ["inflate", "hash", "files"])
 def test_unpacker_can_do_nothing_else(tmp_path, step):
-    """What it is allowed, read from the kernel while it is stopped in the middle of its work. Of the three that a layer takes
+    """Its permissions, read from the Linux kernel while it is stopped in the middle of its work. Of the three that a layer takes
     only the last has a directory, and capabilities for what is in it."""
     layout = Layout(tmp_path / "img", [tar(*[entry("f%d" % i, os.urandom(1000)) for i in range(1500)])], "", tag="x:1")
     p = start("image", "import", layout.path, "--store", tmp_path / "store")

@@ -40,7 +40,7 @@ def test_memory():
     assert 48 * MIB <= cause["peak"] <= 64 * MIB and d["usage"]["memory_peak"] == cause["peak"]
 
 
-def test_memory_says_so_on_stderr():
+def test_memory_limit_is_reported_on_stderr():
     r = run("run", "--memory", "64M", "x = bytearray(200 << 20)")
     assert r.code == 137 and "64 MiB" in said(r, "--memory")
 
@@ -63,7 +63,7 @@ def test_memory_of_many_processes_counts_together():
     check(d, "limit", "memory", 64 * MIB)
 
 
-def test_files_count_as_memory_and_the_hint_says_so():
+def test_files_count_as_memory_and_the_hint_names_them():
     d = run_json("run", "--memory", "64M", "--disk", "1G", "open('f', 'wb').write(bytes(100 << 20))")
     check(d, "limit", "memory", 64 * MIB)
     d = run_json("run", "--memory", "64M", "--disk", "1G", "f = open('f', 'wb')\nwhile True: f.write(bytes(65536))")

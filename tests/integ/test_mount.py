@@ -124,7 +124,7 @@ def test_files_made_in_the_cell_belong_to_the_caller_on_the_host(data):
 
 def test_writable_file(data):
     r = run("exec", "--mount", "%s:/f:rw" % (data / "file"), "--", "sh", "-c", "echo new > /f; cat /f; rm /f")
-    assert r.out == b"new\n" and r.code == 1  # a mount point can not be removed
+    assert r.out == b"new\n" and r.code == 1  # a mount point cannot be removed
     assert (data / "file").read_text() == "new\n"
 
 
@@ -296,7 +296,7 @@ NODES = "import os\nfor n in ('null', 'zero', 'full', 'random', 'urandom', 'tty'
 @needs_root
 @pytest.mark.parametrize("own", [True, False])
 def test_device_nodes(own):
-    """They are the cell's own, and what they are on the host. Who may not make nodes gets the host's, and the receipt says so."""
+    """They are the cell's own, and what they are on the host. A caller who may not make nodes gets the host's, and the receipt reports it."""
     r = run("run", "--receipt", "--json", NODES, prefix=[] if own else ["setpriv", "--bounding-set=-mknod"])
     host = subprocess.run([sys.executable, "-c", NODES], capture_output=True, text=True, check=True).stdout
     assert r.code == 0 and r.json["stdout"] == host, r

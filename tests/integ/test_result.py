@@ -29,7 +29,7 @@ def test_one_line_one_object_with_every_field():
     assert (d["stdout"], d["stderr"], d["truncated"]) == ("out\n", "err\n", False)
 
 
-def test_usage_is_what_was_used():
+def test_usage_is_true():
     d = run_json("run", "import os, time\n"
                  "x = bytearray(60 << 20)\n"
                  "t = time.process_time()\n"
@@ -92,7 +92,7 @@ def test_interrupted_from_outside(started):
     (["doctor", "--json", "--nonsense"], 125, "--nonsense"),
 ])
 def test_failed_object(args, exit_code, word):
-    """Whoever asked for JSON gets JSON, also when nothing ran, wherever --json stands."""
+    """With --json the result is JSON, also when nothing ran, wherever --json stands."""
     r = run(*args)
     assert r.code == exit_code and r.out.count(b"\n") == 1, r
     d = r.json

@@ -35,7 +35,7 @@ def test_inline_python():
 @pytest.mark.parametrize("how", [["chrt", "--idle", "0"], ["chrt", "--idle", "--reset-on-fork", "0"], ["chrt", "--batch", "0"], ["nice", "-n", "19"]],
                          ids=" ".join)
 def test_started_for_idle_moments(how):
-    """Whoever asks for less of the machine gets it."""
+    """A caller who asks for less of the machine gets less."""
     r = run("exec", "--", "echo", "hi", prefix=how)
     assert (r.code, r.out, r.err) == (0, b"hi\n", b"")
 
@@ -176,7 +176,7 @@ def test_version_and_help():
     assert b"--lang" in run("help", "run").out and b"--lang" not in run("help", "exec").out
 
 
-def test_doctor_agrees_with_what_works():
+def test_doctor_agrees_with_a_run():
     r = run("doctor")
     assert r.code == 0 and b"cell" in r.out, r
     d = run("doctor", "--json").json
@@ -269,7 +269,7 @@ def test_a_pipeline_of_two_cells(tmp_path):
     assert (tmp_path / "out").read_bytes() == data
 
 
-def test_stdin_that_nobody_reads():
+def test_unread_stdin():
     r = run("exec", "--", "true", input=b"x" * (8 << 20))
     assert r.code == 0 and r.seconds < HANG
     r = run("run", "import time; time.sleep(0.3); print('done')", input=b"x" * (8 << 20))
@@ -395,7 +395,7 @@ def test_signal_before_the_cell_is_ready(started):
 
 
 def test_program_survives_sigint_to_the_group_only_as_long_as_caisson_wants(started):
-    """What a terminal does on Ctrl-C: the signal goes to the whole foreground group."""
+    """As a terminal does on Ctrl-C: the signal goes to the whole foreground group."""
     p = started("exec", "sleep", "60", start_new_session=True)
     warden, _ = wait_running(p)
     os.killpg(p.pid, signal.SIGINT)

@@ -16,7 +16,7 @@ from process import IS_ROOT, wait_until
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
 
-# v1: written by whoever manages a cgroup; everything else stays root's.
+# v1: written by the manager of a cgroup; everything else stays root's.
 DELEGATED_FILES = ["cgroup.procs", "tasks", "cgroup.subtree_control", "cgroup.threads"]
 
 
@@ -65,7 +65,7 @@ def test_without_delegation_the_message_names_controllers_and_fixes(user, home):
     assert records(home / "run" / "caisson") == []
 
 
-def test_doctor_says_the_same(user):
+def test_doctor_reports_the_same(user):
     r = user("doctor", "--json")
     d = r.json
     checks = {c["name"]: c for c in d["checks"]}
@@ -87,7 +87,7 @@ def test_who_one_is_in_the_cell(user):
     assert "agent agent" in out[-1]
 
 
-def test_receipt_says_weakened(user):
+def test_receipt_lists_weakened_layers(user):
     r = user("exec", "--json", "--receipt", "--", "sleep", "0.1", cgroup=False)
     d = r.json["receipt"]
     assert r.code == 0 and d["enforced"] is True and d["weakened"] == ["cgroup"] and d["cgroup"] is None
@@ -112,7 +112,7 @@ def test_limits_that_need_no_cgroup_hold(user):
     assert user("run", "--files", "20", "f = [open('/dev/null') for i in range(30)]", cgroup=False).code == 1
 
 
-def test_root_only_options_say_so(user):
+def test_root_only_options_are_refused_with_the_reason(user):
     r = user("exec", "--user", "77", "--", "true", cgroup=False)
     assert r.code == 125 and "--user" in without_warning(r)[0] and "1000" in without_warning(r)[0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel_checks.py - What Jupyter's own jupyter_kernel_test asks of a kernel; run by test_clients.py, through adapter.py."""
+"""kernel_checks.py - The checks of Jupyter's own jupyter_kernel_test; run by test_clients.py, through adapter.py."""
 import unittest
 
 import jupyter_kernel_test

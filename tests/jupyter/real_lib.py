@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""real_lib.py - Clients and servers of Jupyter that nobody here wrote: from Debian's packages, npm and PyPI. What can not be had is said."""
+"""real_lib.py - Clients and servers of Jupyter that nobody here wrote: from Debian's packages, npm and PyPI. NotHere names what is missing."""
 import importlib.util
 import os
 import shutil

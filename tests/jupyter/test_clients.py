@@ -51,7 +51,7 @@ def test_jupyterlab_services(serve, need, tmp_path, framing):
 
 
 def test_kernel_test(daemon, need, tmp_path):
-    """The checks that Jupyter publishes for whoever writes a kernel."""
+    """The checks that Jupyter publishes for authors of kernels."""
     need(debian, "jupyter_kernel_test", "zmq")
     for spec in ("python3", "bash"):
         where = tmp_path / "kernels" / ("caisson-" + spec)
@@ -113,7 +113,7 @@ def jupyter_server(daemon, need, tmp_path):
 
 
 def test_jupyter_server_with_us_as_gateway(daemon, jupyter_server):
-    """What a browser would say to jupyter-server, which passes it on."""
+    """The messages of a browser to jupyter-server, which passes them on."""
     class Server:
         """As much of a Daemon as a Kernel needs."""
         port, token = jupyter_server, TOKEN

@@ -6,8 +6,8 @@
  * nobody sees it, and hands the descriptor to the child, which moves it into the new root
  * (src/cell/plan.c, src/cell/root.c). That rests on move_mount() taking a detached mount of
  * another user namespace. The restriction is not locked: a process with CAP_SYS_ADMIN in the
- * child's namespaces could take it off. What keeps it is that the child gives that capability up
- * for itself and all its descendants before it starts init. Both halves are shown: placed and
+ * child's namespaces could take it off. It stays because the child gives that capability up for
+ * itself and all its descendants before it starts init. Both halves are shown: placed and
  * read-only, and not to be changed without the capability.
  */
 #include "probe.h"

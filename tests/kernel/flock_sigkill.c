@@ -4,7 +4,7 @@
  *
  * The journal takes "can I lock the record?" for "is its warden dead?" (src/cell/journal.c). That
  * is right only if flock() is dropped when its owner is killed with SIGKILL, at the latest when
- * the death can be waited for, and if it can not be taken while the owner lives. A copy of the
+ * the death can be waited for, and if it cannot be taken while the owner lives. A copy of the
  * descriptor in another process keeps the lock: that is why no process that may outlive the
  * warden may inherit the record's descriptor. Both are shown.
  */

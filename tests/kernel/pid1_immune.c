@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pid1_immune.c - A pid 1 can not be killed or stopped from inside its namespace.
+ * pid1_immune.c - A pid 1 cannot be killed or stopped from inside its namespace.
  *
  * Without root a cell's init runs under the same user as the code it starts, so permissions do
- * not keep the two apart. What does: the kernel drops signals for a pid 1 that has no handler,
+ * not keep the two apart. The Linux kernel does: it drops signals for a pid 1 that has no handler,
  * SIGKILL and SIGSTOP included, when they come from inside of its namespace, and delivers
  * SIGKILL from outside (src/init/init.c, src/warden/cell.c). The child here sends every signal
  * to its pid 1.

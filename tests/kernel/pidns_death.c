@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pidns_death.c - Who has reaped pid 1 knows that nothing of its namespace runs any more.
+ * pidns_death.c - Once pid 1 is reaped, nothing of its namespace runs any more.
  *
  * The warden ends a cell by killing its pid 1 and takes the successful wait for it as the proof
  * that every other process of the cell is dead (src/warden/cell.c): output pipes have an end,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - What the kernel probes share.
+ * probe.h - Shared by the probes of the Linux kernel.
  *
  * A probe is a small program that shows one behaviour of the kernel which the code relies on. It
  * says in one line what it saw and ends with PROBE_HOLDS, PROBE_FAILS, or PROBE_CANNOT when this

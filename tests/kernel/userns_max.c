@@ -51,7 +51,7 @@ int main(void)
 	int code = probe_exit_code(pid);
 
 	if (code == PROBE_CANNOT)
-		probe_end(PROBE_CANNOT, "the file can not be written here (a read-only /proc?)");
+		probe_end(PROBE_CANNOT, "the file cannot be written here (a read-only /proc?)");
 	if (code != PROBE_HOLDS)
 		probe_end(PROBE_FAILS, "step %d: 10 not writable, 11 not ours, 12 not enforced",
 			  code);

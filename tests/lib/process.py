@@ -33,7 +33,7 @@ SLOW = 4 if SANITIZED else 1  # deadlines of the tests, not of the product, are 
 HANG = 60 * SLOW              # seconds after which something will never happen: a busy machine is slow, not dead
 IS_ROOT = os.geteuid() == 0
 
-# Whoever runs the tests in the background (`&`, nohup) has these ignored, which programs inherit, and tests send them. A handler does not
+# In the background (`&`, nohup) these signals are ignored, which programs inherit, and tests send them. A handler does not
 # go with exec.
 for sig, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGQUIT, lambda *_: None), (signal.SIGINT, signal.default_int_handler)):
     if signal.getsignal(sig) == signal.SIG_IGN:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""bridge_driver.py - What the conformance suite starts as the client: caisson-bridge, with the server that the suite names.
+"""bridge_driver.py - The client that the conformance suite starts: caisson-bridge, with the server that the suite names.
 
 usage: bridge_driver.py URL     MCP_CONFORMANCE_SCENARIO and MCP_CONFORMANCE_CONTEXT as the suite sets them
 

@@ -59,7 +59,7 @@ def bridge(servers, tmp_path_factory):
 
 
 def use(b, name):
-    """What every way to server-everything has to show."""
+    """The checks of every way to server-everything."""
     assert {"echo", "get-sum", "get-tiny-image"} <= {t["name"] for t in b.tools(name)}
     assert b.call(name, "echo", {"message": "ä"})["content"][0]["text"] == "Echo: ä"
     assert b.call(name, "get-structured-content", {"location": "New York"})["structuredContent"]["conditions"]

@@ -91,7 +91,7 @@ console.log((await mcp.runtime.search_tool_docs('directory tree', {limit: 1}))[0
     assert said == "Echo: hi hello from the host\ndirectory_tree\n"
 
 
-def test_what_is_wrong_says_so(box, files):
+def test_errors_are_named(box, files):
     r = run(box, "await mcp_memory.create_entities(entities=[{'name': 'ada'}])")
     assert "argument 'entities'[0].entityType is required: string" in r["error"]["value"], r["error"]
     r = run(box, "await mcp_filesystem.read_text_file(path='/etc/passwd')")
@@ -126,7 +126,7 @@ def test_a_server_that_is_killed_in_mid_call(box, daemon):
     later = Later(lambda: run(box, "try:\n    await mcp_everything.trigger_long_running_operation(duration=60, steps=1)\n"
                                    "except MCPError as e:\n    print(e.code, e)"))
     pids = wait_until(lambda: pids_of(daemon, "everything"))
-    time.sleep(0.5)  # that the call is under way can not be seen from here
+    time.sleep(0.5)  # that the call is under way cannot be seen from here
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     r = later.result()

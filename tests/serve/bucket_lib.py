@@ -384,6 +384,6 @@ def tar_of(files):
 
 
 def files_of(tar):
-    """What is in an archive: {path: bytes, None for a directory}."""
+    """The content of an archive: {path: bytes, None for a directory}."""
     with tarfile.open(fileobj=io.BytesIO(tar)) as t:
         return {m.name: None if m.isdir() else t.extractfile(m).read() for m in t}

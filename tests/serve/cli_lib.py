@@ -37,7 +37,7 @@ class Cli:
 
 
 def one_line(r, *parts):
-    """What went wrong is one line that says who speaks."""
+    """An error is one line that names the program."""
     lines = r.lines()
     assert len(lines) == 1 and lines[0].startswith("caisson: "), r
     for part in parts:

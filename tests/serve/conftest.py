@@ -25,7 +25,7 @@ import process  # noqa: E402
 TEST_SECONDS = 300
 
 
-# What a sanitized program can not show: it has no filter, stays dumpable, and keeps freed memory.
+# Tests that a sanitized program cannot pass: it has no filter, stays dumpable, and keeps freed memory.
 NOT_SANITIZED = {"test_token_file_may_not_be_needed_again", "test_front_has_no_power", "test_front_can_not_be_dumped_or_traced_by_its_own_user",
                  "test_memory_and_descriptors_are_steady", "test_slow_reader_gets_everything", "test_websocket_reader_that_stops"}
 
@@ -130,11 +130,12 @@ def at_rest(d):
 
 @pytest.fixture
 def serve(request, pytestconfig):
-    """A function that starts a daemon of the test's own. It is stopped, and looked at, after the test."""
+    """A function that starts a daemon of the test's own, with one kernel in its pool unless told otherwise: to make the usual four
+    takes longer than most tests. The daemon is stopped, and looked at, after the test."""
     all_of_them = []
 
-    def begin(*flags, **kw):
-        d = Daemon(pytestconfig.serve_dir, *flags, **kw)
+    def begin(*flags, env=None, **kw):
+        d = Daemon(pytestconfig.serve_dir, *flags, env={"CAISSON_POOL": "1", **(env or {})}, **kw)
         all_of_them.append(d)
         return d
 

@@ -2,7 +2,7 @@
 """egress_lib.py - The outside, as far as tests of egress need one: a resolver and a few servers on loopback.
 
 All of it is on addresses of this machine's loopback, so a daemon under test needs `--egress-private 127.0.0.0/8`
-and `--egress-dns` with the resolver here. What the resolver was asked is kept: a name that nobody asked about
+and `--egress-dns` with the resolver here. The resolver keeps its questions: a name that nobody asked about
 is a name that did not leave.
 """
 import http.server

@@ -101,7 +101,7 @@ class Kernel:
 
 
 class Run:
-    """What was said about one execute_request."""
+    """The messages about one execute_request."""
 
     def __init__(self, messages):
         self.messages = messages

@@ -24,7 +24,7 @@ def events(body):
 
 
 class Client:
-    """What both have in common: requests, notifications on their way, tools."""
+    """Shared by both: requests, notifications on their way, tools."""
 
     def __init__(self, daemon, **headers):
         self.daemon, self.headers = daemon, {k.replace("_", "-"): v for k, v in headers.items()}

@@ -183,7 +183,7 @@ def registry(where, url):
 
 
 def trees(daemon):
-    """What the daemon keeps of packages."""
+    """The packages that the daemon keeps."""
     return sorted(p.name for p in (daemon.state / "packages").iterdir())
 
 

@@ -5,7 +5,7 @@ import json
 
 from process import free_port
 
-# What a request looked like to the service; and a few things that services do.
+# A request as the service saw it; and a few acts of services.
 HONEST = r'''
 import base64, hashlib, json, os, socket, struct, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,7 +100,7 @@ print("ready", flush=True)
 server.serve_forever()
 '''
 
-# Sends bytes to whoever connects; perhaps without having read anything, perhaps again and again.
+# Sends bytes to each client; perhaps without having read anything, perhaps again and again.
 RAW = r'''
 import base64, json, socket, sys, threading
 o = json.loads(base64.b64decode(sys.argv[1]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""serve_lib.py - What the tests of `caisson serve` share: a daemon, clients for it, and eyes.
+"""serve_lib.py - Shared by the tests of `caisson serve`: a daemon, clients for it, and eyes.
 
 A Daemon runs in cgroups of its own, below those that the whole session has (Place, tests/integ/integ_lib.py): so
-everything it ever started is found there, whoever its parent is by then, and "nothing is left" has an exact
-answer. What happened in a cell is judged from outside wherever that is possible.
+everything it ever started is found there, under any parent, and "nothing is left" has an exact
+answer. The tests judge a cell from outside wherever that is possible.
 """
 import json
 import os

@@ -114,7 +114,7 @@ def test_it_is_written_down(d):
     assert [x for x in lines if x.get("event", x.get("type")) == "sandbox.adopt" or "sandbox.adopt" in x.values()], lines
 
 
-def test_the_ledger_says_what_was_lost(d):
+def test_the_ledger_records_losses(d):
     """Whatever had begun has an end, once."""
     with Box(d) as box:
         held = Held(d)
@@ -200,7 +200,7 @@ def test_while_it_shows_and_prints(d):
 
 
 def test_half_a_message_in_its_pipe(d):
-    """A kernel that was sent half of its code can not be spoken to any more."""
+    """A kernel that was sent half of its code cannot be spoken to any more."""
     name, mark = unique(), "slow-reader"
     d.execute(call_yourself(mark) + "x = 1", session_id=name)
     old, = d.named(mark)
@@ -230,7 +230,7 @@ def argument(pid):
         return None
 
 
-def test_commands_end_and_what_the_code_started_goes_on(d):
+def test_commands_end_and_processes_of_the_code_go_on(d):
     with Box(d) as box:
         d.execute("import subprocess\np = subprocess.Popen(['sleep', '1000'], start_new_session=True)", session_id=box.name)
         p = box.start("sh", "-c", "exec sleep 1001")
@@ -246,7 +246,7 @@ def test_commands_end_and_what_the_code_started_goes_on(d):
         assert box.shell("echo works")["stdout"] == "works\n"
 
 
-def test_what_was_lost_is_said(d):
+def test_losses_are_reported(d):
     """Processes, ports and records went with the front: who asks for one hears of that, and the sandbox has its age."""
     with Box(d) as box:
         done, p = box.exec("true"), box.start("sleep", "1000")
@@ -390,7 +390,7 @@ def test_a_warden_that_died_meanwhile(d):
     assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
 
 
-def test_whoever_connects_meanwhile_waits(d):
+def test_connections_during_a_restart_wait(d):
     name = unique()
     d.execute("x = 42", session_id=name)
     run = []
@@ -414,7 +414,7 @@ def test_the_end_of_one_that_was_adopted_is_as_clean(d):
 
 
 def test_fronts_that_die_at_once_are_not_started_for_ever(d):
-    """What was kept may be what they die of: it is dropped, and then the keeper gives up."""
+    """The kept state may be the cause of their death: the keeper drops it, and then gives up."""
     name = unique()
     d.execute("x = 1", session_id=name)
     killed = set()

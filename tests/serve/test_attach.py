@@ -153,7 +153,7 @@ def test_slow_one_is_sent_away_and_the_others_are_not_kept_waiting(box):
             assert len(slow.data) + len(again.to_end()) == n + 10 and again.closed == 1000, "it comes back for the rest"
 
 
-def test_terminal_waits_for_who_looks_at_it(daemon, box):
+def test_terminal_waits_for_its_reader(daemon, box):
     """As terminals do: nobody is sent away, nothing is lost, nothing grows."""
     n = 20 * MIB
     p = box.start("sh", "-c", "stty -echo; echo begin; read x; head -c %d /dev/zero | tr '\\0' x; echo end" % n, pty=True)
@@ -169,7 +169,7 @@ def test_terminal_waits_for_who_looks_at_it(daemon, box):
 
 
 def test_input_to_one_that_does_not_read(daemon, box):
-    """The socket is not read any more: whoever writes has to wait."""
+    """The socket is not read any more: its writer has to wait."""
     p = box.start("sleep", "1000", stdin=True)
     with p.attach() as a:
         a.s.settimeout(2)

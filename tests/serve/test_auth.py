@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_auth.py - Who may call, from where, and what callers learn of each other."""
+"""test_auth.py - Permitted callers and addresses, and the separation of callers."""
 import os
 import resource
 import secrets
@@ -12,7 +12,7 @@ import pytest
 
 from daemon import read_response
 from process import BIN, HANG, SLOW, free_port, unique, wait_until
-from serve_lib import WebSocket, clean_env
+from serve_lib import Daemon, WebSocket, clean_env
 
 ALICE, BOB, THIRD = (secrets.token_hex(32) for _ in range(3))
 
@@ -93,10 +93,17 @@ def test_beyond_loopback_with_a_token(serve, tokens):
 # ---- tokens -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def guarded(pytestconfig, tokens):
+    """One daemon for the tests that send few wrong tokens: together fewer than ten, after which an address is blocked."""
+    with Daemon(pytestconfig.serve_dir, "--token-file", tokens, "--log-level", "debug", "--pool", "1") as d:
+        yield d
+
+
 @pytest.fixture
-def guarded(serve, tokens):
-    d = serve("--token-file", tokens, "--log-level", "debug")
-    return d
+def guessed(serve, tokens):
+    """A daemon of the test's own, for guesses."""
+    return serve("--token-file", tokens, "--log-level", "debug")
 
 
 def test_without_a_token(guarded):
@@ -120,10 +127,10 @@ WRONG = ["Bearer " + "0" * 64, "Bearer", "Bearer ", "Basic " + ALICE, ALICE, "Be
          "Bearer " + ALICE + " " + ALICE, "Bearer alice:" + ALICE, "Bearer " + ALICE.upper()]
 
 
-def test_with_a_wrong_token(guarded):
+def test_with_a_wrong_token(guessed):
     """Ten of them: one more would be too many for a while."""
     for value in WRONG:
-        r = guarded.post("/execute", {"code": "1"}, headers={"Authorization": value})
+        r = guessed.post("/execute", {"code": "1"}, headers={"Authorization": value})
         assert r.status == 401 and r.error["code"] == "unauthorized" and ALICE not in r.body.decode(), (value, r)
 
 
@@ -196,16 +203,16 @@ def test_websocket_needs_a_token(guarded):
         assert w.answer.status == 401, w.answer
 
 
-def test_brute_force_gets_429(guarded):
+def test_brute_force_gets_429(guessed):
     answers = []
     while len(answers) < 12 or len(answers) < 100 and answers[-1].status != 429:  # a slow client has some of its tries back
-        answers.append(guarded.get("/sessions", token=secrets.token_hex(32)))
+        answers.append(guessed.get("/sessions", token=secrets.token_hex(32)))
     statuses = [r.status for r in answers]
     assert statuses[:10] == [401] * 10 and set(statuses[10:]) <= {401, 429} and 429 in statuses, statuses
     blocked = next(r for r in answers if r.status == 429)
     assert blocked.error["code"] == "rate_limited" and 1 <= int(blocked.headers["retry-after"]) <= 60
-    assert guarded.get("/health").status == 200, "what needs no token goes on"
-    assert len([e for e in guarded.log("auth_blocked")]) == 1, "said once"
+    assert guessed.get("/health").status == 200, "what needs no token goes on"
+    assert len([e for e in guessed.log("auth_blocked")]) == 1, "said once"
 
 
 def guess(d, n=60):
@@ -213,29 +220,29 @@ def guess(d, n=60):
     assert any(d.get("/sessions", token=secrets.token_hex(32)).status == 429 for _ in range(n))
 
 
-def test_a_right_token_passes_whatever_else_the_address_sends(guarded):
+def test_a_right_token_passes_whatever_else_the_address_sends(guessed):
     """Behind a proxy all have one address: a stranger who guesses keeps nobody out."""
-    guess(guarded)
+    guess(guessed)
     for _ in range(5):
         begin = time.monotonic()
-        assert guarded.execute("print(1)", token=ALICE)["stdout"] == "1\n"
-        assert guarded.get("/sessions", token=BOB).status == 200
+        assert guessed.execute("print(1)", token=ALICE)["stdout"] == "1\n"
+        assert guessed.get("/sessions", token=BOB).status == 200
         assert time.monotonic() - begin < 0.9 * SLOW, "and does not wait"
-    assert guarded.get("/sessions").status == 401, "who sends none is told so"
-    with WebSocket(guarded, headers={"Authorization": "Bearer " + ALICE}) as w:
+    assert guessed.get("/sessions").status == 401, "who sends none is told so"
+    with WebSocket(guessed, headers={"Authorization": "Bearer " + ALICE}) as w:
         assert w.run("1 + 1")["result"]["text/plain"] == "2"
 
 
-def test_guesses_are_slow(guarded):
+def test_guesses_are_slow(guessed):
     """Once an address guesses, a connection of it gets one answer in a second, and of what it sends nothing more is read."""
-    guess(guarded)
+    guess(guessed)
     request = b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\nAuthorization: Bearer %s\r\n\r\n"
     begin = time.monotonic()
-    with guarded.connect(20) as s, s.makefile("rb") as f:
+    with guessed.connect(20) as s, s.makefile("rb") as f:
         s.sendall(request % secrets.token_hex(32).encode() + b"x" * 100000)
         r = read_response(f)
         assert r.status in (401, 429) and (r.status == 401 or time.monotonic() - begin > 0.9), r
-    with guarded.connect(20) as s, s.makefile("rb") as f:
+    with guessed.connect(20) as s, s.makefile("rb") as f:
         one = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
         begin = time.monotonic()
         s.sendall(b"".join(one % secrets.token_hex(32).encode() for _ in range(3)))
@@ -243,9 +250,9 @@ def test_guesses_are_slow(guarded):
         assert set(answers) <= {401, 429} and time.monotonic() - begin > 0.9 * answers.count(429), answers
     # Those who go away before they are answered leave nothing behind.
     for _ in range(50):
-        with guarded.connect(20) as s:
+        with guessed.connect(20) as s:
             s.sendall(request % secrets.token_hex(32).encode())
-    assert guarded.execute("print(1)", token=ALICE)["stdout"] == "1\n"
+    assert guessed.execute("print(1)", token=ALICE)["stdout"] == "1\n"
 
 
 # ---- before anybody is known ------------------------------------------------------------------------------------------------
@@ -282,7 +289,7 @@ def small(serve, tokens):
 GET = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
 
 
-def test_silent_connections_of_one_address_keep_nobody_out(small):
+def test_silent_connections_of_one_address_do_not_block_others(small):
     """They take an eighth of the places, the oldest goes when another comes, and who has shown a token stays."""
     with from_address(small, "127.0.0.1") as known, known.makefile("rb") as f:
         known.sendall(GET % ALICE.encode())
@@ -303,7 +310,7 @@ def test_silent_connections_of_one_address_keep_nobody_out(small):
                 s.close()
 
 
-def test_a_refused_request_makes_nobody_known(small):
+def test_a_refused_request_creates_no_owner(small):
     """Neither a wrong token, nor none, nor what is open to all, makes room for more."""
     asked = {"none": b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n\r\n", "open": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
              "wrong": GET % (b"0" * 64)}
@@ -322,16 +329,16 @@ def test_a_refused_request_makes_nobody_known(small):
                 s.close()
 
 
-def test_no_token_anywhere(guarded, tokens):
+def test_no_token_anywhere(guessed, tokens):
     """Not in the log at its most talkative, not in a listing, an error, a process title or the environment."""
     wrong = secrets.token_hex(32)
-    guarded.execute("1", token=ALICE)
-    guarded.get("/sessions", token=wrong)
-    guarded.get("/sessions?token=" + BOB)
-    guarded.post("/execute", {"code": "1", BOB: 1}, token=ALICE)
-    d = guarded.execute("import os, subprocess\nprint(dict(os.environ), subprocess.getoutput('cat /proc/*/cmdline /proc/*/environ'))", token=ALICE)
-    texts = [guarded.log_text(), guarded.out_path.read_text(), d["stdout"]]
-    for p in guarded.processes():
+    guessed.execute("1", token=ALICE)
+    guessed.get("/sessions", token=wrong)
+    guessed.get("/sessions?token=" + BOB)
+    guessed.post("/execute", {"code": "1", BOB: 1}, token=ALICE)
+    d = guessed.execute("import os, subprocess\nprint(dict(os.environ), subprocess.getoutput('cat /proc/*/cmdline /proc/*/environ'))", token=ALICE)
+    texts = [guessed.log_text(), guessed.out_path.read_text(), d["stdout"]]
+    for p in guessed.processes():
         for name in ("cmdline", "environ", "comm"):
             try:
                 texts.append(Path("/proc/%d/%s" % (p, name)).read_bytes().decode(errors="replace"))
@@ -339,15 +346,15 @@ def test_no_token_anywhere(guarded, tokens):
                 pass
     for t in (ALICE, BOB, THIRD, wrong):
         assert not any(t in text for text in texts), [text for text in texts if t in text][0][-300:]
-    assert any("alice" == e.get("owner") for e in guarded.log("request")), "who it was is there"
+    assert any("alice" == e.get("owner") for e in guessed.log("request")), "who it was is there"
 
 
-def test_token_file_may_not_be_needed_again(guarded, tokens):
+def test_token_file_may_not_be_needed_again(guessed, tokens):
     """Only hashes are kept: the text of a token is not in the daemon's memory."""
     if os.geteuid() or SLOW > 1:
         pytest.skip("only root can look, and not into a sanitized build")
     found = []
-    with open("/proc/%d/maps" % guarded.pid) as maps, open("/proc/%d/mem" % guarded.pid, "rb", 0) as mem:
+    with open("/proc/%d/maps" % guessed.pid) as maps, open("/proc/%d/mem" % guessed.pid, "rb", 0) as mem:
         for line in maps:
             span, perms = line.split()[:2]
             if "rw" not in perms:

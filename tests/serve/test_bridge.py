@@ -108,7 +108,7 @@ def test_tool_rules_are_passed_on(tmp_path):
         assert b.servers[0]["rules"] == rules
 
 
-def test_discovery_takes_what_hosts_have_and_only_when_asked(tmp_path):
+def test_discovery_reads_hosts_configurations_only_on_request(tmp_path):
     project = tmp_path / "project"
     for name in (".cursor", ".vscode"):
         (project / name).mkdir(parents=True)
@@ -159,7 +159,7 @@ def test_calls_in_both_eras(bridge):
     assert bridge.states("good")[:2] == ["starting", "ready"]
 
 
-def test_environment_is_clean_but_for_what_is_configured(bridge):
+def test_environment_has_only_configured_variables(bridge):
     r = bridge.call("good", "env")
     env = json.loads(said(r))
     assert env["SECRET_TOKEN"] == "s3cret" and env["OTHER"] == "standard" and "LEAK" not in env and "BRIDGE_SECRET" not in env
@@ -183,7 +183,7 @@ def test_failures_of_tools_and_of_the_protocol_differ(bridge):
         assert error(bridge.begin("good", "echo", bad).result, 20).code == "bad_request"
 
 
-def test_progress_is_heard_by_who_wants_it(bridge):
+def test_progress_goes_to_calls_that_asked_for_it(bridge):
     f = bridge.begin("good", "progress", progress=True)
     f.result(60)
     assert [p["progress"] for p in bridge.progress[f.id]] == [1, 2, 3] and bridge.progress[f.id][0]["message"] == "step 0"
@@ -272,7 +272,7 @@ def test_server_that_shouts_is_logged_in_part(bridge):
     assert "line 0 of many" in bridge.log() and "line 4999 of many" not in bridge.log()
 
 
-def test_servers_that_are_of_no_use_say_why(bridge):
+def test_unusable_servers_are_reported_with_the_reason(bridge):
     e = error(bridge.call, "gone", "x")
     assert e.code == "unavailable" and "No such file" in e.message and "/no/such" not in e.message
     assert "in a row" in error(bridge.call, "gone", "x").message  # at once: the back-off holds

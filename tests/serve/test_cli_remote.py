@@ -35,7 +35,7 @@ def box(cli):
 
 @pytest.mark.parametrize("option", ["--env", "--label", "--egress", "--secret"])
 def test_what_is_no_text_is_refused(cli, option):
-    """JSON can not say it: it was left out, and the sandbox made without it."""
+    """JSON cannot say it: it was left out, and the sandbox made without it."""
     name = unique("bytes")
     r = cli("create", name, option, b"A=a\xffb")
     one_line(r, option, "UTF-8")
@@ -173,7 +173,7 @@ def test_run_ends(cli, box):
 
 
 def test_output_is_live(cli, box):
-    """What it wrote arrives while it still runs."""
+    """Its output arrives while it still runs."""
     with cli.start("run", "--name", box, "-i", "print('first'); import time\nwhile True: time.sleep(0.05)", stdin=subprocess.DEVNULL) as p:
         try:
             assert p.stdout.readline() == b"first\n"
@@ -475,7 +475,7 @@ def test_wrong_use(cli):
 
 
 def test_refused_by_the_daemon(cli):
-    """What only the daemon can know is wrong comes back with its own words."""
+    """An error that only the daemon can find comes back in its own words."""
     r = cli("create", unique("x"), "--image", "python:3.11")
     assert r.code == 7
     one_line(r, "image")

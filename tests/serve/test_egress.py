@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_egress.py - What a sandbox may reach, by name: what passes, what is refused and how fast, and what is told of it."""
+"""test_egress.py - Hosts that a sandbox may reach, by name: permission, refusal and its speed, and the reports."""
 import fcntl
 import hashlib
 import json
@@ -99,7 +99,7 @@ def attempt(b, host, port, say=b"hi"):
 # ---- the straight way ----------------------------------------------------------------------------------------
 
 
-def test_the_receipt_has_what_the_gate_holds(outside):
+def test_the_receipt_matches_the_gate(outside):
     def rules(b):
         return b.about()["receipt"]["rules"]
 
@@ -311,7 +311,7 @@ def test_first_words_that_contradict_the_name(outside):
         assert attempt(b, "web.test", outside.echo.port, b"\x00\xffGE") == r"got b'\x00\xffGE'"
 
 
-def test_who_speaks_first(outside):
+def test_server_sends_first(outside):
     greet = Server(lambda c: (c.sendall(b"220 hello\r\n"), echo(c)))
     with box(outside, outside.host(server=greet)) as b:
         assert says(b, """
@@ -521,7 +521,7 @@ def vhosts(c):
         c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(host), host))
 
 
-def test_http_where_a_server_may_speak_first(outside):
+def test_http_where_a_server_may_send_first(outside):
     """Elsewhere than on port 80 the way is open before the client speaks; that it then speaks HTTP is noticed even so."""
     web = Server(vhosts)
     web.seen = vhosts.seen = []
@@ -613,7 +613,7 @@ def test_a_cell_that_is_replaced_has_it_again(outside):
 # ---- what is told -----------------------------------------------------------------------------------------------
 
 
-def test_refusals_are_told(outside):
+def test_refusals_are_reported(outside):
     before = outside.daemon.metrics()
     with box(outside, outside.host()) as b:
         attempt(b, "web.test", outside.echo.port)
@@ -665,7 +665,7 @@ def test_a_flood_is_counted_not_written(outside):
     assert sum(e["event"] == "egress.name" for e in lines()) < 300
 
 
-def test_resolver_answers_only_what_it_knows(outside):
+def test_resolver_answers_only_known_names(outside):
     """Types, classes and garbage, as bytes; never a crash, never another's address."""
     with box(outside, outside.host()) as b:
         out = says(b, """

@@ -222,7 +222,7 @@ def test_good_media_types(daemon, kind):
 
 
 def test_form_from_a_browser_is_refused(daemon):
-    """What a page of another site can make a browser send without asking."""
+    """Requests that a page of another site can make a browser send without asking."""
     h = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://127.0.0.1:%d" % daemon.port}
     refused(daemon.post("/execute", b'{"code": "1"}', headers=h), 415, "unsupported_media_type")
 
@@ -240,7 +240,7 @@ def test_body_where_none_belongs(daemon):
     ("POST", "/health", {"GET", "HEAD", "OPTIONS"}), ("DELETE", "/metrics", {"GET", "HEAD", "OPTIONS"}),
     ("GET", "/sessions/x", {"DELETE", "OPTIONS"}), ("GET", "/sessions/x/interrupt", {"POST", "OPTIONS"}),
     ("POST", "/docs", {"GET", "HEAD", "OPTIONS"})])
-def test_wrong_method_says_which(daemon, method, path, allow):
+def test_wrong_method_lists_the_right_ones(daemon, method, path, allow):
     r = daemon.request(method, path)
     assert r.status == 405 and {m.strip() for m in r.headers["allow"].split(",")} == allow, r
     if method != "HEAD":
@@ -369,7 +369,7 @@ def test_request_in_single_bytes(daemon):
         assert read_response(f).json["stdout"] == "9\n"
 
 
-def test_slow_client_holds_nobody_up(daemon):
+def test_slow_client_does_not_delay_others(daemon):
     """Fifty connections that say half a line, and others are served."""
     slow = [daemon.connect() for _ in range(50)]
     try:
@@ -407,7 +407,7 @@ def test_too_many_sandboxes_is_429(serve):
     assert d.metrics()["caisson_rejected_busy_total"] == 2
 
 
-def test_errors_are_what_the_api_declares(daemon):
+def test_errors_are_declared_in_the_document(daemon):
     """Each status that these tests see is in the document, for its route."""
     doc = daemon.get("/openapi.json").json
     declared = set(doc["paths"]["/execute"]["post"]["responses"])
@@ -415,7 +415,7 @@ def test_errors_are_what_the_api_declares(daemon):
     assert "409" in declared, "a session that was removed while the code waited"
 
 
-def test_sessions_are_what_the_api_declares(daemon):
+def test_sessions_match_the_document(daemon):
     name = unique()
     daemon.execute("1", session_id=name)
     doc = daemon.get("/openapi.json").json
@@ -423,7 +423,7 @@ def test_sessions_are_what_the_api_declares(daemon):
     assert check_schema(daemon.get("/health").json, doc["components"]["schemas"]["Health"], doc) == []
 
 
-def test_connections_beyond_what_a_client_needs(daemon):
+def test_two_hundred_idle_connections(daemon):
     """Many idle connections cost no one anything, and are closed with their clients."""
     many = []
     try:
@@ -450,6 +450,6 @@ def test_silent_connection_is_closed(silent):
     assert r.status == 200, r
 
 
-def test_large_bounds_are_said_in_full(daemon):
+def test_large_bounds_are_written_in_full(daemon):
     r = daemon.post("/v1/sandboxes", {"name": "n", "memory_mib": 1})
     assert "must be between 16 and 1048576" in r.error["message"], r

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_every_error.py - Every error that the document has, from every operation that has it.
 
-The document's own table (`x-errors`: operation, status, code) is walked. What follows from the form of a request is made to
+The document's own table (`x-errors`: operation, status, code) is walked. Errors of the form of a request are made to
 happen from the document alone; the rest is made here, one kind of trouble at a time, for all operations that share it.
 That nothing of the table was left out by all suites together is for `make api-coverage` to say.
 """
@@ -483,7 +483,7 @@ def test_no_process_left_for_a_call(daemon, all_of_it):
 
 
 def test_call_that_is_killed_in_the_sandbox(daemon, all_of_it):
-    """The code may signal whoever works on its files: the call says that it was ended, and no more."""
+    """The code may signal the process that works on its files: the call reports that it was ended, and no more."""
     with Box(daemon, cpus=0.5) as box:
         done = box.shell("echo x > f; mkdir d")["execution_id"]
         box.start("bash", "-c", "while :; do kill -9 -1; done")
@@ -549,7 +549,7 @@ def test_not_recorded(serve, short_dir):
         assert wait_until(lambda: d.health()["pool"]["kernels_ready"] >= 4), d.health()
 
         def refused(op):
-            """What goes through takes the last bytes that there are; but it may also free some, and a port that is open takes none."""
+            """A call that succeeds takes the last free bytes; but it may also free some, and a port that is open takes none."""
             with open(where / "ballast", "ab", buffering=0) as f, contextlib.suppress(OSError):
                 while True:
                     f.write(bytes(4096))

@@ -27,7 +27,7 @@ def text(events, kind="stdout"):
 # ---- the answer ------------------------------------------------------------------------------------------------------
 
 
-def test_answer_is_what_the_document_says(daemon, box):
+def test_answer_matches_the_document(daemon, box):
     document = daemon.get("/openapi.json").json
     for r in (box.exec("true"), box.exec("false"), box.exec("nowhere"), box.shell("kill -9 $$"), box.exec("sleep", "60", timeout=1)):
         assert not check_schema(r, {"$ref": "#/components/schemas/ExecResult"}, document)
@@ -135,7 +135,7 @@ def test_timeout_is_an_interrupt_first(box):
 
 
 def test_numbers_of_a_command(box):
-    """A program can not have used more processor time than there was, and is at least one process."""
+    """A program cannot have used more processor time than there was, and is at least one process."""
     for r in [box.exec("true") for _ in range(5)] + [box.exec("python3", "-c", "import json")]:
         assert r["ok"] and r["execution_time"] >= r["usage"]["cpu_ns"] / 1e9 > 0 and r["usage"]["pids_peak"] >= 1, r
 
@@ -155,7 +155,7 @@ def test_timeout_to_the_millisecond(daemon, box):
     assert p.post("/signal", {"signal": "KILL"}).status == 200 and p.post("/wait", {"timeout": 60.0}).json["state"] == "exited"
 
 
-def test_timeout_kills_who_goes_on(daemon, box):
+def test_timeout_kills_processes_that_ignore_the_interrupt(daemon, box):
     name = unique("n")
     r = box.shell("trap '' INT TERM; exec -a %s sleep 1000 & while :; do sleep 0.01; done" % name, timeout=1)
     assert (r["status"], r["exit_code"]) == ("timeout", 124)
@@ -167,7 +167,7 @@ def test_signal(box):
     assert (r["status"], r["cause"], r["signal"], r["exit_code"]) == ("signal", "signal", "SEGV", 139)
 
 
-def test_orphans_keep_nobody_waiting(box):
+def test_answer_does_not_wait_for_orphans(box):
     """One in the group is killed; one that left it lives, holds the pipes, and is not waited for."""
     r = box.shell("sleep 1000 & setsid sh -c 'echo >up; exec sleep 1001' & until test -e up; do sleep 0.01; done; echo done")
     assert r["stdout"] == "done\n" and r["ok"]
@@ -342,7 +342,7 @@ def test_resume_by_header(box):
     assert e == events[2:]
 
 
-def test_nothing_is_lost_while_nobody_reads(box):
+def test_nothing_is_lost_without_a_reader(box):
     """A client stops reading, and later its connection ends. The command has waited with more than the log keeps, so the
     client can come back for all that it has not read."""
     n = 8 * MIB

@@ -70,7 +70,7 @@ def test_documented_lines_run_as_written(daemon):
 
 
 @needs_curl
-def test_documented_pip_lines_say_what_is_missing(daemon):
+def test_documented_pip_lines_name_the_missing_option(daemon):
     """Where the operator wants no packages; with an index they install (test_packages.py)."""
     for line in (PIP, PIP_BARE):
         e = shell(line, daemon)["error"]
@@ -163,7 +163,7 @@ def test_unicode_survives(daemon):
     assert d["stdout"] == "π ≈ 3 🎉 \x00 \x7f \u2028\n" and d["result"]["text/plain"] == "'𝒳'"
 
 
-def test_huge_values_are_cut_and_said(daemon):
+def test_huge_values_are_cut_and_marked(daemon):
     d = daemon.execute("'x' * 20_000_000")
     assert d["success"] and len(d["result"]["text/plain"]) < 2 * MIB, len(d["result"]["text/plain"])
     d = daemon.execute("display({'text/plain': 'x' * 9_000_000}, raw=True)")
@@ -251,7 +251,7 @@ def test_output_flood_does_not_grow_the_daemon(daemon):
 
 
 def test_output_of_background_process_does_not_reach_the_next_owner(daemon):
-    """What a process that was left behind prints later belongs to its session, and is nobody else's."""
+    """Later output of a process that was left behind belongs to its session alone."""
     name = unique()
     daemon.execute("import subprocess\nsubprocess.Popen(['sh', '-c', 'while :; do echo LEFT; sleep 0.02; done'])\nNone", session_id=name)
     for _ in range(5):
@@ -281,7 +281,7 @@ def test_figures_are_displayed_without_any_call(daemon):
     assert d["success"] and len(pngs) == 1 and base64.b64decode(pngs[0]).startswith(b"\x89PNG"), d
 
 
-def test_too_many_displays_are_dropped_and_said(daemon):
+def test_too_many_displays_are_dropped_and_counted(daemon):
     d = whole(daemon, daemon.execute("for i in range(100): display({'text/plain': str(i)}, raw=True)"))
     assert d["success"] and d["truncated"] and len(d["displays"]) + d["displays_dropped"] == 100, d
 
@@ -296,7 +296,7 @@ def test_input_beyond_stdin_is_eof(daemon):
     assert d["error"]["name"] == "EOFError", d
 
 
-def test_input_with_nobody_to_ask_is_a_clear_error(daemon):
+def test_input_without_a_person_is_a_clear_error(daemon):
     d = daemon.execute("input('your name: ')", timeout=100)
     assert d["status"] == "error" and "stdin" in d["error"]["value"], d
     assert d["execution_time"] < HANG, "it does not wait for the timeout"
@@ -307,7 +307,7 @@ def test_stdin_of_subprocesses_is_empty(daemon):
 
 
 def test_stdin_with_sys_stdin(daemon):
-    """What the API calls standard input is what programs read from there."""
+    """Programs read the `stdin` of the request from standard input."""
     d = daemon.execute("import sys\nsys.stdin.readline(), sys.stdin.read()", stdin="a\nb\nc\n")
     assert d["success"] and d["result"]["text/plain"] == "('a\\n', 'b\\nc\\n')", d
 

@@ -107,7 +107,7 @@ RANGES = [
     ("bytes=0-0", 206, 0, 1), ("bytes=2-4", 206, 2, 5), ("bytes=5-", 206, 5, 10), ("bytes=-3", 206, 7, 10),
     ("bytes=8-100", 206, 8, 10), ("bytes=-100", 206, 0, 10), ("bytes=9-9", 206, 9, 10),
     ("bytes=10-", 416, 0, 0), ("bytes=100-200", 416, 0, 0), ("bytes=-0", 416, 0, 0),
-    # What is not one range of bytes is as if it were not there.
+    # Anything but one range of bytes is ignored.
     ("bytes=3-1", 200, 0, 10), ("bytes=0-1,4-5", 200, 0, 10), ("lines=1-2", 200, 0, 10), ("bytes=", 200, 0, 10),
     ("bytes=a-b", 200, 0, 10), ("bytes=0-99999999999999999999999", 200, 0, 10),
 ]
@@ -258,7 +258,7 @@ def most_of_a_file(where):
 
 
 def test_file_of_exabytes(serve):
-    """In a directory of the operator's: code can not make one. What is asked for comes, and what nobody reads is not read."""
+    """In a directory of the operator's: code cannot make one. The requested range comes, and the daemon reads no more than the client does."""
     top = Path(tempfile.mkdtemp(prefix="caisson-huge-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     try:
         top.chmod(0o755)
@@ -297,7 +297,7 @@ def huge_file_is_only_large(box, most):
 # ---- what is refused -----------------------------------------------------------------------------------------
 
 
-def test_errors_say_what_is_wrong(box):
+def test_errors_name_the_cause(box):
     box.shell("mkdir d full ro; touch full/x f; chmod 555 ro; mkfifo p; ln -s loop loop; ln -s nowhere dangling")
     for path, want in [("none", (404, "no_such_file")), ("dangling", (404, "no_such_file")), ("d", (409, "is_a_directory")),
                        ("f/x", (409, "not_a_directory")), ("p", (409, "not_a_file")), ("/dev/zero", (409, "not_a_file")),
@@ -460,7 +460,7 @@ def test_tar_in_and_out(box):
 # ---- artifacts -------------------------------------------------------------------------------------------------
 
 
-def test_artifacts_are_what_an_execution_left(box):
+def test_artifacts_are_the_files_of_an_execution(box):
     put(box, "before.txt", b"old")
     box.shell("sleep 0.1")  # the clock of files is coarse
     r = box.shell("mkdir -p out __pycache__; echo 1,2 > out/table.csv; printf '\\x89PNG' > 'a b.png'; touch .hidden __pycache__/x.pyc;"
@@ -576,7 +576,7 @@ def test_watch(box):
     assert Watch(box, "none").status == 404
 
 
-def test_watch_ends_with_what_it_watches(box):
+def test_watch_ends_with_its_directory(box):
     box.shell("mkdir d e")
     w = Watch(box, "d")
     box.shell("rmdir d")

@@ -194,7 +194,7 @@ def test_default_image_that_is_not_there(serve, store):
 
 
 def test_name_that_stands_for_another_image_by_now(d, store):
-    """Who has the old one keeps it; by its digest it is still there; new sandboxes get the new one."""
+    """A sandbox with the old one keeps it; by its digest it is still there; new sandboxes get the new one."""
     ref = "docker.io/library/moving:1"
     store.add(ref, [*store.py_layers, store.layer({"etc/which": "old"})], Env=["PATH=/usr/bin:/bin"])
     first, _ = create(d, "moving:1")
@@ -214,7 +214,7 @@ def test_ledger_has_the_digest(d, store):
     assert store.py in json.dumps(mine) and PY in json.dumps(mine), mine
 
 
-def test_policy_speaks_of_the_image_of_the_sandbox(serve, store, short_dir):
+def test_policy_judges_the_image_of_the_sandbox(serve, store, short_dir):
     policy = short_dir / "policy.toml"
     policy.write_text('[default]\nimages = ["host", "%s"]\n' % PY)
     d = serve("--image-store", str(store.path), "--policy", str(policy), "--pool", "1")
@@ -237,7 +237,7 @@ def test_no_zygote_of_an_image(d):
 
 
 def test_path_that_leads_to_another_python(d, store):
-    """What runs does not depend on how warm it is: the first python3 of the image's PATH, always."""
+    """The interpreter does not depend on how warm it is: the first python3 of the image's PATH, always."""
     mine = store.layer({"opt/bin/python3": "#!/usr/bin/python3\nimport os, sys\nos.environ['WHO'] = 'opt'\nos.execv('/usr/bin/python3', ['python3', *sys.argv[1:]])\n", "etc/which": "opt"})
     store.add("docker.io/library/opt:1", [*store.py_layers, mine], Env=["PATH=/opt/bin:/usr/bin:/bin"])
     assert run_python(d, "import os; print(os.environ['WHO'])", image="opt:1")["stdout"] == "opt\n"

@@ -20,7 +20,7 @@ from test_languages import BASH, JAVASCRIPT, R
 
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 ZERO = "0" * 16
-# Of a program, whoever started it: what must be the same.
+# The facts of a program that must be the same, under any starter.
 SAME = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Groups", "Umask", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "TracerPid")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
 # Settings for libraries that a kernel may have beyond that; nothing in them is of the host.
@@ -326,7 +326,7 @@ CHANNEL = ("import fcntl, os\nout = next(f for f in range(3, 256) if os.path.isl
 @pytest.mark.parametrize("line", [
     "not json", "{}", "[]", "5", '{\"type\": 5}', '{\"type\": \"execution_done\", \"id\": \"0\", \"status\": \"ok\", \"exit_code\": 0}', "[" * 5000,
     '{\"type\": \"execution_done\"}', '{\"type\":\"x\",\"type\":\"y\"}', "\x00\x01"], ids=lambda s: repr(s[:30]))
-def test_broken_protocol_costs_the_guest_its_kernel_and_nobody_else(daemon, line):
+def test_broken_protocol_costs_only_the_guest_its_kernel(daemon, line):
     name, other = unique(), unique()
     daemon.execute("x = 'other'", session_id=other)
     r = daemon.execute(CHANNEL + "os.write(out, %r)\nimport time; time.sleep(100)" % (line.encode() + b"\n"), session_id=name, timeout=60)
@@ -342,7 +342,7 @@ def test_line_without_an_end_does_not_grow_the_daemon(daemon):
     assert SANITIZED or wait_until(lambda: daemon.metrics()["process_resident_memory_bytes"] < 200 << 20)  # which keeps what is freed
 
 
-def test_a_kernel_that_hears_nothing(daemon):
+def test_a_kernel_that_reads_nothing(daemon):
     """Code that takes the channel away on which its kernel is told what to run: the next execution says so, and not that its time was over."""
     code = """
 import fcntl, os, stat

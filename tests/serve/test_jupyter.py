@@ -29,7 +29,7 @@ def go(k):
 
 
 def text_of(messages):
-    """What was printed. print() writes its parts one by one, and on a busy machine they are as many messages."""
+    """The printed text. print() writes its parts one by one, and on a busy machine they are as many messages."""
     return "".join(m["content"]["text"] for m in messages if m["msg_type"] == "stream")
 
 
@@ -318,7 +318,7 @@ def test_restarts_at_once(daemon):
         assert text_of(k.until_idle(id)) == "False\n"
 
 
-def test_a_limit_of_time_is_said(serve):
+def test_a_limit_of_time_is_reported(serve):
     """Its name, how long, and what became of the variables; whatever the code itself made of the interrupt."""
     d = serve("--max-timeout", "1s")
     with Kernel(d) as k:
@@ -365,7 +365,7 @@ def test_an_interrupt_that_is_caught(daemon):
         assert got[-2]["content"]["status"] == "ok" and "error" not in [m["msg_type"] for m in got]
 
 
-def test_a_dead_kernel_says_so(daemon):
+def test_a_dead_kernel_is_reported(daemon):
     with Kernel(daemon) as k:
         id = k.send("execute_request", {"code": "import os; os._exit(3)"})
         seen = []
@@ -500,7 +500,7 @@ def test_away_and_back(daemon, v1):
 
 @BOTH
 def test_away_while_another_is_there(daemon, v1):
-    """Kept for each that left, whoever stays; and who stays sees everything once."""
+    """Kept for each client that left, also while others stay; and one that stays sees everything once."""
     with Kernel(daemon, v1=v1) as k:
         stays = Kernel(daemon, k.id)
         id = k.send("execute_request", {"code": "print('go\\n', end='', flush=True)\n" + HOLD + "print('away\\n', end='')\n5"})
@@ -521,7 +521,7 @@ def test_away_while_another_is_there(daemon, v1):
 
 
 def test_printed_between_executions(daemon):
-    """What code has left behind says is shown below the last cell, and is in the log; too much of it is counted, not kept."""
+    """Output of a thread that code has left behind is shown below the last cell, and is in the log; too much of it is counted, not kept."""
     late = ("import os, threading, time\ndef late():\n    while not os.path.exists('/workspace/go'): time.sleep(0.01)\n    %s\n"
             "threading.Thread(target=late).start()")
 

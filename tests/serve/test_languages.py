@@ -14,7 +14,7 @@ from serve_lib import GUEST
 
 
 def missing(language, program, driver):
-    """Why a language can not be tried here, or None."""
+    """Why a language cannot be tried here, or None."""
     if not shutil.which(program):
         return "no %s here" % program
     source = ROOT / "src" / "guest" / language / driver
@@ -34,7 +34,7 @@ JAVASCRIPT = language("javascript", "node", "driver.js")
 R = language("r", "Rscript", "driver.R")
 every = pytest.mark.parametrize("lang", [PYTHON, BASH, JAVASCRIPT, R])
 
-# What each says in its own words.
+# The same in each language.
 HELLO = {"python": "print('hello')", "bash": "echo hello", "javascript": "console.log('hello')", "r": "cat('hello\\n')"}
 SET = {"python": "x = 41\ndef f(y): return x + y", "bash": "x=41; f() { echo $((x + $1)); }; cd /tmp",
        "javascript": "let x = 41; const f = y => x + y; class C {}", "r": "x <- 41; f <- function(y) x + y"}
@@ -75,7 +75,7 @@ def test_fresh_without_a_session(daemon, lang):
 
 
 @every
-def test_failure_is_said_and_survived(daemon, lang):
+def test_failure_is_reported_and_survived(daemon, lang):
     name = unique()
     daemon.execute(SET[lang], language=lang, session_id=name, timeout=60)
     d = daemon.execute(FAIL[lang], language=lang, session_id=name)
@@ -156,8 +156,8 @@ def test_death_of_one_language_is_seen_in_the_epoch_of_all(daemon):
     assert d["success"] and d["epoch"] == 1, "python's variables were not touched"
 
 
-def test_reset_of_one_language_is_told_to_all(daemon):
-    """Everything in the cell is killed when one kernel does not give way: whoever lost something hears of it."""
+def test_reset_of_one_language_is_reported_by_all(daemon):
+    """Everything in the cell is killed when one kernel does not give way: each execution that lost its state reports it."""
     name = unique()
     daemon.execute("x = 1", session_id=name)
     d = daemon.execute("trap '' INT; while :; do :; done", session_id=name, language="bash", timeout=1)
@@ -172,7 +172,7 @@ def test_aliases(daemon, alias, name):
     assert daemon.execute({"python": "1", "bash": "true"}[name], language=alias)["language"] == name
 
 
-def test_unknown_language_lists_what_there_is(daemon):
+def test_unknown_language_lists_the_known_ones(daemon):
     r = daemon.try_execute("1", language="cobol")
     assert (r.status, r.error["code"], r.error["field"]) == (422, "unknown_language", "language"), r
     for name in daemon.health()["languages"]:
@@ -217,7 +217,7 @@ def test_bash_syntax_error_is_survived(daemon):
     pytest.param("javascript", "console.log('<' + require('fs').readFileSync(0, 'utf8').split('\\n')[0] + '>')", marks=JAVASCRIPT.marks, id="javascript"),
     pytest.param("r", "cat('<', readLines('stdin', 1), '>\\n', sep = '')", marks=R.marks, id="r")])
 def test_stdin_field(daemon, lang, code):
-    """What the request calls standard input is what the code reads from there, or the request is refused: never ignored."""
+    """The code reads the `stdin` of the request from standard input, or the request is refused: never ignored."""
     r = daemon.try_execute(code, language=lang, stdin="one line\n", timeout=60)
     if r.status == 422:
         assert r.error["field"] == "stdin", r

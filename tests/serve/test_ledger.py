@@ -51,7 +51,7 @@ def archive(**files):
 # ---- files -----------------------------------------------------------------------------------------------------------------
 
 
-def test_who_did_what_to_which_file(daemon):
+def test_owners_operations_and_files_are_recorded(daemon):
     content, tar = b"#!/bin/sh\necho file-secret\n", archive(a=b"1", b=b"22")
     with Box(daemon) as box:
         files = box.url + "/files"
@@ -146,7 +146,7 @@ def test_every_process_that_began_has_an_end(daemon):
 # ---- what is told of a run -----------------------------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_name_says_what_it_ran_in(daemon):
+def test_a_run_without_a_name_records_its_sandbox(daemon):
     spec = {"memory_mib": 77, "cpus": 0.5, "egress": ["one.example.com:443"], "labels": {"team": "red-%d" % os.getpid()}}
     runs_of = (("/v1/run_python", {"code": "print(77)"}), ("/v1/run_shell", {"script": "echo 77"}))
     for path, body in runs_of:
@@ -161,7 +161,7 @@ def test_a_run_without_a_name_says_what_it_ran_in(daemon):
         assert json.loads(create["labels"]) == spec["labels"] and create["limits"]["memory_bytes"] == 77 << 20
 
 
-def test_long_lists_are_told_as_a_whole(daemon):
+def test_long_lists_are_recorded_as_a_whole(daemon):
     egress = ["host-%02d.example.com:443" % i for i in range(30)]
     with Box(daemon, egress=egress) as box:
         create, = [e for e in ledger(daemon, box) if e["event"] == "sandbox.create"]
@@ -182,7 +182,7 @@ def test_every_event_is_in_the_document():
 
 @pytest.fixture
 def full(serve, short_dir):
-    """A daemon whose ledger can not grow, a sandbox that was made before, and the way back."""
+    """A daemon whose ledger cannot grow, a sandbox that was made before, and the way back."""
     where = short_dir / "disk"
     where.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", where], capture_output=True).returncode:

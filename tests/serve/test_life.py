@@ -39,7 +39,7 @@ def refuses(d):
         return True
 
 
-def test_sigterm_lets_what_runs_finish(serve):
+def test_sigterm_lets_executions_finish(serve):
     d = serve()
     name = unique()
     held = Held(d, "print('finished')")
@@ -109,7 +109,7 @@ def test_answer_that_is_being_sent_is_sent_whole(serve):
     assert d.end() == 0
 
 
-def test_health_says_draining(serve):
+def test_health_reports_draining(serve):
     d = serve()
     held = Held(d)
     run = d.begin(held.code, timeout=100)
@@ -540,7 +540,7 @@ def test_unix_socket_alone_and_in_the_state_directory(short_dir, serve):
 
 @needs_curl
 def test_unix_socket_owner_beside_tokens(serve, short_dir, tmp_path):
-    """Who may open the socket is local; a token makes them somebody else."""
+    """A client of the socket is `local`; a token makes it another owner."""
     token = "t" * 40
     (tmp_path / "tokens").write_text("alice:%s\n" % token)
     (tmp_path / "tokens").chmod(0o600)
@@ -647,13 +647,13 @@ def test_front_has_no_power(serve):
 @needs_root
 @not_sanitized
 def test_services_have_no_power(serve, tmp_path):
-    """So has whoever keeps packages and workspaces, lends images or speaks to the network; each is another user, and of all that can be done by root one
-    can read an image store that is not its own."""
+    """Nor have the services for packages, workspaces, images and the network; each is another user, and one of root's powers is left
+    to one of them: it can read an image store that is not its own."""
     store = tmp_path / "images"
     store.mkdir(mode=0o700)
     d = serve("--pip-index", "https://packages.test/simple", "--image-store", str(store))
     assert d.post("/v1/sandboxes", {"name": unique(), "image": "nobody/has:this"}).status == 422  # the image opener has opened the store
-    # What starts them again, and makes volumes for workspaces, is above them and reads nothing of strangers.
+    # The process that starts them again, and makes volumes for workspaces, is above them and reads nothing of strangers.
     users = {}
     for name in ("gate", "package store", "workspace store", "image opener"):
         pids = wait_until(lambda name=name: [p for p in d.named("caisson-" + name.replace(" ", "-")) if status_of(p)["Seccomp"] == "2"])

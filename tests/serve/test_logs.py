@@ -73,7 +73,7 @@ def test_what_clients_send_is_escaped(daemon):
     daemon.log()
 
 
-def test_what_guests_say_is_not_in_it(daemon):
+def test_output_of_guests_is_not_in_it(daemon):
     marker = unique("guestword")
     name = unique()
     daemon.execute("print(%r)\nimport sys\nprint(%r, file=sys.stderr)\nraise ValueError(%r)" % (marker, marker, marker), session_id=name)
@@ -134,12 +134,12 @@ def test_text_format(serve):
     assert all(re.match(r"\d\d:\d\d:\d\d\.\d{3} (debug|info|warning|error) \w+", x) for x in d.log_text().splitlines())
 
 
-def test_json_is_the_format_of_what_is_no_terminal(serve):
+def test_json_is_the_format_without_a_terminal(serve):
     d = serve(log_format=None)
     assert d.log("listening")
 
 
-def test_log_that_nobody_reads_blocks_nobody(pytestconfig):
+def test_unread_log_blocks_nothing(pytestconfig):
     """A pipe that is full: lines are dropped, requests are served."""
     r, w = os.pipe()
     try:
@@ -171,7 +171,7 @@ def test_start_and_end_have_lines(serve):
 
 
 def test_banner_has_lines_that_work(serve):
-    """What is printed at the start can be typed as it is."""
+    """The command that is printed at the start can be typed as it is."""
     d = serve()
     text = d.out_path.read_text()
     assert "http://127.0.0.1:%d" % d.port in text

@@ -99,7 +99,7 @@ def test_cursors(daemon, method):
 # ---- skills ---------------------------------------------------------------------------------------------------------
 
 
-def test_skill_is_what_its_list_says(daemon):
+def test_skill_matches_its_list(daemon):
     c = Client(daemon)
     skill, = c.modern("skills/list").result["skills"]
     assert c.modern("skills/get", {"uri": skill["uri"]}).result["skill"] == skill
@@ -207,7 +207,7 @@ def test_task_asks_and_goes_on(alice):
     task = alice.tool("multi_input").result["taskId"]
     assert set(alice.modern("tasks/get", {"taskId": task}).result["inputRequests"]) == {"name", "confirm"}
     answer = {"action": "accept", "content": {"name": "x", "confirm": True}}
-    # What was not asked, and what is no answer, change nothing.
+    # Answers to no question, and invalid answers, change nothing.
     alice.modern("tasks/update", {"taskId": task, "inputResponses": {"other": answer, "name": 7}})
     assert set(alice.modern("tasks/get", {"taskId": task}).result["inputRequests"]) == {"name", "confirm"}
     alice.modern("tasks/update", {"taskId": task, "inputResponses": {"name": answer}})
@@ -234,7 +234,7 @@ def test_there_are_only_so_many_tasks(alice):
 # ---- subscriptions --------------------------------------------------------------------------------------------------
 
 
-def test_listen_says_what_it_honours_and_only_that_comes(alice):
+def test_listen_sends_only_the_kinds_that_it_confirmed(alice):
     number, heard, r = alice.listen(toolsListChanged=True, resourceSubscriptions=["test://watched-resource"], nonsense=True)
     ack = next(heard)
     assert ack["method"] == "notifications/subscriptions/acknowledged"
@@ -251,7 +251,7 @@ def test_listen_says_what_it_honours_and_only_that_comes(alice):
     r.keep.close()
 
 
-def test_listen_hears_nothing_of_others(alice, bob):
+def test_listen_reports_nothing_of_others(alice, bob):
     _, heard, r = alice.listen(resourceSubscriptions=["test://watched-resource"], toolsListChanged=True)
     next(heard)
     bob.tool("test_trigger_resource_change", {"uri": "test://watched-resource"})
@@ -369,7 +369,7 @@ def test_sandboxes_that_come_and_go_are_other_resources(alice, bob):
         x.keep.close()
 
 
-def test_a_policy_that_changes_tools_is_told(serve, tmp_path):
+def test_a_policy_that_changes_tools_is_reported(serve, tmp_path):
     policy, tokens = tmp_path / "policy.toml", tmp_path / "tokens"
     policy.write_text("[default]\n")
     tokens.write_text("alice:%s\nbob:%s\n" % ("a" * 40, "b" * 40))
@@ -510,7 +510,7 @@ def test_state_is_not_another_daemons(serve, alice, pytestconfig):
     assert ask(other, requestState=state, inputResponses=CONFIRMED).error["code"] == INVALID_PARAMS
 
 
-def test_only_what_the_client_can_answer_is_asked(alice):
+def test_the_client_is_asked_only_for_its_capabilities(alice):
     a = alice.tool("test_input_required_result_multiple_inputs", capabilities={"roots": {}})
     assert set(a.result["inputRequests"]) == {"client_roots"}
     a = alice.tool(STATEFUL, capabilities={})

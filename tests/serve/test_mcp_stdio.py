@@ -151,7 +151,7 @@ def test_cancelled(daemon, era):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_host_that_ends_us_ends_what_runs(daemon, how):
+def test_the_end_of_the_host_ends_executions(daemon, how):
     with Pipes(*of(daemon)) as p:
         p.hello()
         p.send(code(FOREVER, unique(), timeout=100))
@@ -270,7 +270,7 @@ def test_config_with_an_address_has_no_token_in_it():
     assert one["url"] == "http://127.0.0.1:8001/mcp" and one["auth_type"] == "none"
 
 
-def test_what_the_configuration_says_works(serve, short_dir):
+def test_the_printed_configuration_works(serve, short_dir):
     serve(socket=short_dir / "s")
     with tempfile.TemporaryDirectory() as elsewhere:
         relative = os.path.relpath(short_dir / "s")

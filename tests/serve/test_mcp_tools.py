@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mcp_tools.py - What a model can do with the tools, and what it is told, in both eras."""
+"""test_mcp_tools.py - The tools as a model uses them, and their answers, in both eras."""
 import base64
 import http.client
 import json
@@ -83,14 +83,14 @@ def test_shell_keeps_its_directory(client, session):
     assert text(client.tool("run_shell", session_id=session, command="pwd; echo $K")) == "/workspace/a/b\nv\n"
 
 
-def test_error_says_cause_and_hint(client):
+def test_error_has_cause_and_hint(client):
     r = client.tool("execute_python", code="while True: pass", timeout=1)
     assert r["isError"] and r["structuredContent"]["status"] == "timeout" and r["structuredContent"]["cause"] == "wall"
     assert "a longer timeout" in r["structuredContent"]["hint"] and r["structuredContent"]["hint"] in text(r)
     assert "--" not in r["structuredContent"]["hint"]  # there are no options over a wire
 
 
-def test_lost_state_is_told(client, session):
+def test_lost_state_is_reported(client, session):
     client.tool("execute_code", session_id=session, language="python", code="x = 1")
     r = client.tool("execute_code", session_id=session, language="python", code="import os; os._exit(3)")
     assert r["isError"] and r["structuredContent"]["state"] == "reset" and "variables" in text(r)
@@ -130,7 +130,7 @@ def test_long_output_is_cut_and_can_be_read(client, session):
     ({"session_id": "a", "language": "python", "code": "1", "colour": "red"}, "colour"),
     ({"session_id": "a", "language": "cobol", "code": "1"}, "language"),
 ])
-def test_wrong_arguments_are_told_to_the_model(client, arguments, field):
+def test_wrong_arguments_are_reported_to_the_model(client, arguments, field):
     r = client.call("tools/call", {"name": "execute_code", "arguments": arguments})
     assert r["isError"] and field in text(r), r
 
@@ -141,7 +141,7 @@ def test_unknown_tool_is_an_error_of_the_protocol(client):
     assert e.value.code == -32602 and e.value.status == 200
 
 
-def test_unknown_session_says_what_to_do(client):
+def test_unknown_session_has_a_remedy(client):
     r = client.tool("read_file", session_id="never-was", path="x")
     assert r["isError"] and "no_such_session" in text(r) and "execute_code" in text(r)
 
@@ -219,7 +219,7 @@ def test_sandboxes(everything):
     assert c.tool("remove_sandbox", session_id=name)["isError"]
 
 
-def test_a_sandbox_is_what_it_is_over_http(everything):
+def test_a_sandbox_is_the_same_over_http(everything):
     """Every member of a SandboxSpec can be asked for, in the same words, and is refused in the same words."""
     c = Modern(everything)
     spec = everything.get("/openapi.json").json["components"]["schemas"]
@@ -274,7 +274,7 @@ def test_missing_resources(client, session, uri):
     assert e.value.code == (-32002 if isinstance(client, Legacy) else -32602) and e.value.error["data"]["uri"] == uri
 
 
-def test_a_cursor_of_nobody(client):
+def test_an_unknown_cursor(client):
     with pytest.raises(RpcError) as e:
         client.call("resources/list", {"cursor": "/no/such"})
     assert e.value.code == -32602
@@ -313,7 +313,7 @@ def test_files_that_code_made_are_links(client, session):
     assert client.call("resources/read", {"uri": csv["uri"]})["contents"][0]["text"] == "2"
 
 
-def test_what_can_not_be_done_is_said(everything):
+def test_unsupported_requests_are_refused_with_the_reason(everything):
     c = Modern(everything)
     r = c.call("tools/call", {"name": "pip_install", "arguments": {"package": "requests"}})
     assert r["isError"] and "not_configured" in text(r) and "--pip-index" in text(r)
@@ -408,7 +408,7 @@ def test_a_long_list_is_read_by_pages(client, session):
     assert listing["files"] and {f["type"] for f in listing["files"]} == {"file"}
 
 
-def test_commands_are_not_told_back(everything):
+def test_commands_are_not_repeated_in_answers(everything):
     c = Modern(everything)
     name = unique("long")
     long = "sleep 1000 #" + "\x01" * 100000
@@ -429,8 +429,8 @@ def test_commands_are_not_told_back(everything):
     c.tool("remove_sandbox", session_id=name)
 
 
-def test_a_result_that_does_not_fit_is_said(serve):
-    """What is escaped grows; an answer has a bound all the same, and is JSON."""
+def test_a_result_that_does_not_fit_is_marked(serve):
+    """Escaped text grows; an answer has a bound all the same, and is JSON."""
     d = serve("--max-output", "16777216")
     c = Modern(d)
     r = c.tool("execute_code", session_id="s", language="python", code="print('\\x01' * 15000000)")
@@ -492,7 +492,7 @@ def test_the_text_of_a_failure_has_the_exit_code(client, session, tool, code, nu
     assert r["isError"] and "exit code %d]" % number in text(r) and r["structuredContent"]["exit_code"] == number
 
 
-def test_what_is_lost_is_said_as_it_is(everything):
+def test_losses_are_reported_as_they_are(everything):
     """The interpreter's end leaves files; that of the cell does not."""
     c = Modern(everything)
     name = unique("lost")
@@ -519,7 +519,7 @@ def test_pictures_in_files_are_pictures(client, session):
     assert many["content"][0]["type"] == "text" and len(many["structuredContent"]["files"]) == 14
 
 
-def test_messages_come_to_those_who_asked(daemon, session):
+def test_log_messages_go_to_subscribers(daemon, session):
     c = Legacy(daemon)
     assert c.hello["capabilities"]["logging"] == {}
 

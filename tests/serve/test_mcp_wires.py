@@ -30,7 +30,7 @@ def claiming(version):
 HEADERS = modern_headers(LIST)
 CALL_HEADERS = modern_headers(CALL)
 
-# What is posted, with which headers -> status and code of the error. The order is that of the protocol's own ladder.
+# The posted message and its headers -> status and code of the error. The order is that of the protocol's own ladder.
 LADDER = [
     ("not JSON", "{", {}, 400, -32700),
     ("nothing", "", {}, 400, -32700),
@@ -246,7 +246,7 @@ def test_a_legacy_client_that_goes_away_does_not(daemon):
     s.end()
 
 
-def test_the_end_of_a_session_ends_what_it_runs(daemon):
+def test_the_end_of_a_session_ends_its_executions(daemon):
     s = Http(daemon)
     with Posted(daemon, code(FOREVER, unique(), 7, timeout=100), s.headers()) as p:
         assert busy(daemon)
@@ -272,7 +272,7 @@ def test_pair(daemon):
         held.let_go()
         slow = pair.receive()
         assert slow["id"] == "slow" and slow["result"]["structuredContent"]["result"] == "'slow'"
-        # a message that is none is refused where it was posted
+        # an invalid message is refused where it was posted
         assert pair.post("{").json["error"]["code"] == -32700
         assert pair.post({"jsonrpc": "2.0", "id": 3}).status == 400
         # the other spelling
@@ -287,7 +287,7 @@ def test_pair(daemon):
     assert daemon.request("HEAD", "/mcp/sse").status == 200
 
 
-def test_pair_that_goes_away_ends_what_it_runs(daemon):
+def test_the_end_of_a_pair_ends_its_executions(daemon):
     with Pair(daemon) as pair:
         pair.call(initialize())
         assert pair.post(code(FOREVER, unique(), 2, timeout=100)).status == 202
@@ -357,7 +357,7 @@ def test_batch(daemon, version):
     s.end()
 
 
-def test_batch_that_is_told_on_the_way(daemon):
+def test_batch_with_progress(daemon):
     s = Http(daemon, "2025-03-26")
     slow = code("import time\nfor i in range(3):\n  print(i, flush=True); time.sleep(.25)", unique(), 1, meta={"progressToken": 1})
     with Posted(daemon, [slow, request("ping", id=2)], s.headers()) as p:

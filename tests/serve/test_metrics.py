@@ -136,7 +136,7 @@ def test_pool_gauges_agree_with_health(daemon):
 
 
 def test_cells_balance(daemon):
-    """What was made is there, or was ended."""
+    """Each sandbox that was made exists, or was ended."""
     for _ in range(5):
         daemon.execute("1")
 

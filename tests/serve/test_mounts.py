@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mounts.py - --mount of the daemon: read-only, writable, and names in it that code in a sandbox can not get at.
+"""test_mounts.py - --mount of the daemon: read-only, writable, and names in it that code in a sandbox cannot get at.
 
 Every trick is played twice: where the names are protected nothing of it is to be seen from outside, where the operator has given that
 up it lands.
@@ -14,7 +14,7 @@ from box_lib import Box
 from cli_lib import Cli, one_line
 
 EVIL = "echo evil"
-# What shall end up under a name that is believed. In /p, from a directory with `.git` (a hook in it), `.bashrc` and nothing else.
+# The content that shall end up under a name that is believed. In /p, from a directory with `.git` (a hook in it), `.bashrc` and nothing else.
 TRICKS = {
     "write": "echo evil > .bashrc",
     "append": "echo evil >> .bashrc",
@@ -55,7 +55,7 @@ BELIEVED = [".git", ".bashrc", ".zshrc", ".profile", ".npmrc", ".envrc", ".vscod
 
 
 def believed(top):
-    """Whether one of the names says what code wanted it to, as whoever works there would see it."""
+    """Whether one of the names says what code wanted it to, as a person who works there would see it."""
     found = []
     for name in BELIEVED:
         path = top / name
@@ -114,7 +114,7 @@ def test_a_few_tricks_and_their_controls(serve, tmp_path):
 
 
 def test_where_the_protection_ends(serve, tmp_path):
-    """What docs/workspaces.md says of directories below the one that is mounted, and what it says to do about repositories there."""
+    """As docs/workspaces.md describes: directories below the one that is mounted, and what it says to do about repositories there."""
     top = project(tmp_path)
     for name in ("inner", "apart"):
         (top / name / ".git" / "hooks").mkdir(parents=True)

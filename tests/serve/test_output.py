@@ -71,7 +71,7 @@ class Sandbox:
         assert r.status == 202, r
 
     def go(self):
-        """What WAIT waits for."""
+        """The file that WAIT waits for."""
         r = self.daemon.post(self.path + "/exec", {"cmd": "touch", "args": ["/workspace/go"]})
         assert r.status == 200 and r.json["ok"], r
 
@@ -136,7 +136,7 @@ def test_output_can_be_read_while_it_is_written(box):
     assert box.get(execution, "/output").headers["x-output-complete"] == "true"
 
 
-def test_output_over_the_cap_is_counted_and_said(box):
+def test_output_over_the_cap_is_counted_and_marked(box):
     code = "import os\nb = b'y' * 65535 + b'\\n'\nfor i in range(1100): os.write(1, b)\nos.write(1, b'last')\nNone"
     done = box.execute(code, timeout=60)
     r = box.get(done["execution_id"], "/output", offset=64 * MIB - 10)

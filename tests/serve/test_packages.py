@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_packages.py - What a sandbox can import: installed from an index, at once, shared, and by the operator's rules.
+"""test_packages.py - Packages that a sandbox can import: installed from an index, at once, shared, and by the operator's rules.
 
-What takes many builds, or hostile packages, is in tests/hostile/test_hostile_packages.py.
+Tests with many builds, or with hostile packages, are in tests/hostile/test_hostile_packages.py.
 """
 import json
 import subprocess
@@ -113,7 +113,7 @@ def test_tools_of_mcp_and_the_command(index):
         assert p.returncode != 0 and "blocked" in p.stderr, p
 
 
-def test_what_goes_on_is_told_to_clients_of_mcp_and_shown_on_a_terminal(index):
+def test_progress_goes_to_mcp_clients_and_to_a_terminal(index):
     """Before the end: notifications that rise, and a bar that is taken away when it is done."""
     d = index.daemon
     c = Modern(d)
@@ -175,7 +175,7 @@ def test_a_language_without_packages(index):
         assert (r.status, r.error["code"]) == (422, "unsupported_language"), r
 
 
-def test_without_an_index_it_is_said_which_option_is_missing(daemon):
+def test_without_an_index_the_missing_option_is_named(daemon):
     r = daemon.post("/pip_install", {"package": "alpha"})
     assert (r.status, r.error["code"]) == (501, "not_configured") and "--pip-index" in r.error["hint"]
     with Box(daemon) as box:

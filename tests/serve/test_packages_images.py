@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_packages_images.py - Packages in sandboxes of stored images: made with that image, and for it alone.
 
-What made a package is told by the package: its build reads a file that only that image has.
+A package reports which image made it: its build reads a file that only that image has.
 """
 import contextlib
 import os
@@ -155,7 +155,7 @@ def test_javascript_without_a_python(index, store):
 
 
 @pytest.mark.slow
-def test_outlives_the_front_and_goes_when_nobody_uses_it(store, tmp_path):
+def test_outlives_the_front_and_goes_when_unused(store, tmp_path):
     files = tmp_path / "files"
     files.mkdir()
     sdist(files, "homemade", WHICH)
@@ -200,7 +200,7 @@ def test_credentials_of_the_index_are_for_no_image(store, tmp_path):
 
 @pytest.mark.slow
 def test_a_store_that_did_not_note_images(store, tmp_path):
-    """What is in it was made with the daemon's own: found again by that, and by no other."""
+    """Its content was made with the daemon's own: found again by that, and by no other."""
     files = tmp_path / "files"
     files.mkdir()
     sdist(files, "homemade", WHICH)

@@ -23,7 +23,7 @@ HOST, OTHER = "index.test", "other.test"
 USER, PASSWORD, TOKEN = "buyer", "pa:ss@wo/rd", "npm_0123456789abcdefghijklmnopqrstuv"
 BASIC = "Basic " + base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode()).decode()
 QUOTED = "%s:%s" % (USER, PASSWORD.replace(":", "%3A").replace("@", "%40").replace("/", "%2F"))
-# What the machine that runs the tests has of its own, and what hides its files from pip's reader and npm's.
+# The configuration of the machine that runs the tests, and variables that hide its files from pip's reader and npm's.
 CLEAN = {**{k: None for k in os.environ if k.upper().startswith(("PIP_", "NPM_CONFIG_"))}, "CAISSON_PIP_INDEX": None, "CAISSON_NPM_REGISTRY": None}
 
 
@@ -79,7 +79,7 @@ def test_public_ones_where_nothing_is_configured(tmp_path, world):
 
 
 def test_index_of_the_machines_pip(tmp_path, world):
-    """Its configuration names a mirror at a private address: that host and port, for whoever fetches packages alone."""
+    """Its configuration names a mirror at a private address: that host and port, for the fetcher of packages alone."""
     url = "http://%s:%d/simple" % (HOST, world.plain.port)
     conf = config(tmp_path, "index-url =", "    " + url, "trusted-host = " + HOST, "extra-index-url = https://extra.test/simple")
     with serve(tmp_path, world, PIP_CONFIG_FILE=conf) as d:

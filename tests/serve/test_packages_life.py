@@ -97,7 +97,7 @@ VICTIMS = ["package store", "front", "daemon"]
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("package,path,nth", [("slow", "/simple/slow/", 1), ("homemade", "/robots.txt", 2)], ids=["resolving", "building"])
 def test_killed_while_it_is_fetched(index, victim, package, path, nth):
-    """The second build is the one after the closure was judged. What the package store has no part in yet its death does not end."""
+    """The second build is the one after the closure was judged. The death of the package store does not end an installation in which it has no part yet."""
     d = index.daemon
     assert install(d, "known").status == 200
     before = trees(d)
@@ -136,7 +136,7 @@ def test_killed_while_it_is_stored(index, victim):
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
-def test_finished_is_known_whoever_is_killed(index, victim):
+def test_finished_is_known_after_any_kill(index, victim):
     """Also without the index: it is there, for those who had it and for others."""
     d = index.daemon
     assert install(d, "known").status == 200
@@ -254,7 +254,7 @@ def test_a_copy_of_the_state_is_as_good(index):
 
 # ---- what goes on -----------------------------------------------------------------------------------------------------
 
-def test_progress_is_told_while_it_goes_on(index):
+def test_progress_is_reported_meanwhile(index):
     """Events come before the end, and say how far it is."""
     with index.hold("/simple/slow/") as hold, Box(index.daemon) as box:
         events = Events(index.daemon, "POST", box.url + "/packages", {"packages": ["slow"], "stream": True})

@@ -227,7 +227,7 @@ def test_an_owner_has_a_table_of_their_own(held):
     held.use(CEILINGS)
     refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "memory_mib": 129}), "owners.alice.memory_mib", "at most 128")
     refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "pids": 201}), "default.pids")
-    # Who asks for nothing gets what there is: below the daemon's default, which others have.
+    # A request without a limit gets the owner's: below the daemon's default, which others have.
     assert held.ask("alice", "POST", "/v1/sandboxes", {"name": "a"}).json["spec"]["memory_mib"] == 128
     r = held.ask("alice", "POST", "/execute", {"code": "x = bytearray(200 << 20)", "session_id": "b"}).json
     assert r["status"] == "limit" and r["cause"]["kind"] == "memory", r
@@ -362,7 +362,7 @@ BOTH, DATA, NONE = "['/data/secret', '/models/m/secret']", "['/data/secret']", "
 
 
 def seen(held, who):
-    """What code sees that nobody asked any mounts for, by every road to a sandbox."""
+    """The mounts that code sees without a request for any, by every road to a sandbox."""
     def ask(path, body):
         return held.ask(who, "POST", path, body).json["stdout"].strip()
 
@@ -407,7 +407,7 @@ def hit(held):
     return held.d.metrics()["caisson_pool_hits_total"] == before + 1
 
 
-def test_rooms_that_are_ready_are_not_given_to_who_may_not_have_what_is_in_them(held):
+def test_ready_cells_are_not_given_to_owners_who_may_not_have_their_mounts(held):
     """The first that is asked for after another policy came; the pool had one with both, made under the one before."""
     for _ in range(3):
         held.use(GENEROUS)
@@ -427,7 +427,7 @@ def test_mounts_that_are_asked_for(held):
         refused(r, "default.mounts", "'/models/m' is not among your mounts")
         assert r.error["field"] == "mounts"
         refused(held.ask("bob", "POST", path, {**body, "mounts": ["/data:rw"]}), "default.mounts", "'/data' is for you to read only")
-        # What is not there for anybody is refused as what is there for others: the answer tells nothing of those.
+        # An image that nobody has is refused like one of another owner: the answer tells nothing of those.
         refused(held.ask("bob", "POST", path, {**body, "mounts": ["/nowhere"]}), "default.mounts", "'/nowhere' is not among your mounts")
         r = held.ask("bob", "POST", path, {**body, "mounts": ["/also/nowhere"]})
         assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "mounts"), r
@@ -551,7 +551,7 @@ def test_a_front_that_is_killed_is_followed_by_one_under_the_same_policy(held):
     held.use(GENEROUS)
 
 
-def test_an_owner_whom_nobody_can_be_is_noted(held):
+def test_an_impossible_owner_is_reported(held):
     name = unique("nobody")
     held.use("[owners.%s]\npids = 200\n[owners.alice]\npids = 200\n" % name)
     assert [e["owner"] for e in held.d.log("policy_owner")] == [name]

@@ -113,7 +113,7 @@ def is_dead(pid):
         return True
 
 
-def test_kernel_that_died_a_moment_ago_is_given_to_nobody(serve):
+def test_kernel_that_just_died_is_not_given_away(serve):
     """The daemon may not have heard of it yet when it hands the kernel out: then another has to run the code."""
     d = serve("--pool", "1")
     for _ in range(5):
@@ -212,7 +212,7 @@ def test_zygote_that_dies_again_and_again(serve):
     assert wait_until(lambda: d.health()["pool"]["zygote"]), d.health()
 
 
-def test_zygote_that_hangs_holds_nobody_up(serve):
+def test_zygote_that_hangs_delays_nothing(serve):
     """One that is stopped does not answer: requests are served cold within their time."""
     d = serve("--pool", "1")
     z = d.zygote()
@@ -230,7 +230,7 @@ def test_zygote_that_hangs_holds_nobody_up(serve):
             pass
 
 
-def test_zygote_that_hangs_while_it_loads_holds_nobody_up(serve):
+def test_zygote_that_hangs_while_it_loads_delays_nothing(serve):
     """The one before was killed, the next does not come to its end: kernels start cold."""
     d = serve("--pool", "1")
     old = d.zygote()
@@ -271,7 +271,7 @@ def test_preload_of_a_missing_module_is_reported_and_not_fatal(serve):
 
 
 @pytest.mark.parametrize("value", ["os;import x", "a b", "../x", "1x", "-c"])
-def test_preload_of_what_is_no_module_name(serve, value):
+def test_preload_of_invalid_names(serve, value):
     d = serve("--preload", value, wait=False)
     assert d.end() == 125 and "--preload" in d.log_text() and len(d.log_text().splitlines()) == 1, d.log_text()
 

@@ -299,7 +299,7 @@ def test_pages_have_no_origin(service):
     assert ours.split()[0] == "sandbox" and "allow-scripts" in ours and "allow-same-origin" not in ours
 
 
-def test_the_token_is_not_told_to_other_sites(service):
+def test_the_token_does_not_reach_other_sites(service):
     """It is in the address of the page. A browser tells nobody where a request came from, whatever the service wishes; and
     the service is not told either."""
     for wish in ((), ("Referrer-Policy", "unsafe-url"), ("Referrer-Policy", "no-referrer-when-downgrade")):
@@ -392,7 +392,7 @@ def test_owners(serve, tmp_path):
         # The port's token opens the port and nothing else.
         assert d.get(box.url, token=s.token).status == 401
         assert seen(d.get(s.path + "x"))["target"] == "/x"
-        # The daemon's tokens do not pass, whoever's they are and however the caller got in; others do.
+        # The daemon's tokens do not pass, for any owner and any way in; others do.
         for given in ({"Authorization": "Bearer " + ALICE}, {"Authorization": "Bearer " + BOB}, {"X-API-Key": BOB}):
             h = seen(d.get(s.path + "x", headers=given))["headers"]
             assert "authorization" not in h and "x-api-key" not in h and BOB not in json.dumps(h)
@@ -486,7 +486,7 @@ def test_switch_to_something_else(box):
     assert (r.status, r.error["code"]) == (502, "bad_answer")
 
 
-def test_full_backlog_holds_nobody_up(box):
+def test_full_backlog_delays_nothing_else(box):
     """A listener that never accepts: its callers wait, pid 1 does not."""
     s = Service(box, "import socket, sys, time\nl = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=0)\nprint('ready')\ntime.sleep(1000)",
                 str(port := free_port()), port=port)
@@ -539,7 +539,7 @@ def test_connections_are_bounded(box, daemon):
 
 
 @pytest.mark.parametrize("how", ["close", "remove", "stop", "kill"])
-def test_the_end_of_a_port_ends_what_goes_through(box, daemon, how):
+def test_the_end_of_a_port_ends_its_connections(box, daemon, how):
     s = honest(box)
     url = box.url
     with WebSocket(daemon, s.path + "ws") as w, Events(daemon, "GET", s.path + "sse") as e, daemon.connect() as c, c.makefile("rb") as f:
@@ -669,7 +669,7 @@ def test_a_port_here(serve, short_dir, over):
     try:
         host, _, number = here.stdout.readline().decode().strip().rpartition(":")
         assert host == "127.0.0.1"
-        if over == "tls":   # the end of one direction can not be said there
+        if over == "tls":   # the end of one direction cannot be said there
             with socket.create_connection((host, int(number)), 60 * SLOW) as s, s.makefile("rb") as f:
                 assert f.readline() == b"220 hello\n"
                 s.sendall(b"x" * 100000)

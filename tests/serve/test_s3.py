@@ -169,7 +169,7 @@ def test_pull_has_limits(server, box, bucket, limit):
 
 
 @pytest.mark.slow
-def test_look_tells_what_changed(server, box, bucket):
+def test_look_lists_changes(server, box, bucket):
     fill(server, box, {"a": b"1", "b": b"2"})
     bucket.pull()
     bucket.keep()
@@ -189,7 +189,7 @@ def test_push_puts_and_removes(server, box, bucket):
     tree = {"keep": b"k", "change": b"new!", "same-size": b"abd", "n": None, "n/added": b"added", "link": ("l", "keep")}
     r = bucket.push(tar_of(tree))
     assert r.code == 0, r.msg
-    assert "'link'" in r.msg  # what a bucket can not hold is said
+    assert "'link'" in r.msg  # what a bucket cannot hold is said
     assert (r.files, r.total_files) == (6, 6)  # three put, three gone
     assert server.keys_of(box) == ["pre/fix/change", "pre/fix/keep", "pre/fix/n/added", "pre/fix/same-size"]
     assert server.get(box, "pre/fix/change") == b"new!" and server.get(box, "pre/fix/same-size") == b"abd"
@@ -310,7 +310,7 @@ def test_an_object_that_changed_meanwhile(odd, status, body):
     _, b = odd([("a", b"12345")], behave=lambda h, o: h.say(status, body))
     last, tar = b.pull()
     assert last.code != 0 and "'a'" in last.msg and "changed" in last.msg, last.msg
-    assert not tar.endswith(bytes(1024))  # it can not be taken for whole
+    assert not tar.endswith(bytes(1024))  # it cannot be taken for whole
 
 
 # ---- trouble ---------------------------------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def test_bucket_that_goes_away_and_comes_back(tmp_path):
 
 @pytest.mark.slow
 def test_nobody_waits(server, box, bucket):
-    """Who closes the pipe of answers ends the job, and its process."""
+    """A client that closes the pipe of answers ends the job, and its process."""
     fill(server, box, {"a": b"x" * 5000000})
     read, write = os.pipe()
     job = Job(bucket, PULL, write, place="box")
@@ -521,7 +521,7 @@ def test_artifacts_have_links(serve, server, box):
         data = get(a["link"])
         assert len(data) == a["size"] and hashlib.sha256(data).hexdigest() == a["sha256"]
     assert server.keys_of(box) == ["artifacts/local/arty/%s" % p for p in sorted(found)]
-    # What only one process may know is nowhere else.
+    # A secret of one process is nowhere else.
     secret = server.keys()[1].encode()
     for pid in (d.keeper, d.pid):
         assert secret not in Path("/proc/%d/environ" % pid).read_bytes()
@@ -544,7 +544,7 @@ def test_mcp_answers_with_links(serve, server, box, tmp_path):
 
 @pytest.mark.slow
 def test_artifacts_without_the_bucket(serve, server, box):
-    """Those who can not have a link still have the file."""
+    """Those who cannot have a link still have the file."""
     d = serve("--s3-endpoint", "http://127.0.0.1:9", env={**seed_env(server, box)})
     b = Box(d, "arty")
     r = b.post("/execute", {"code": "open('f.txt', 'w').write('here')"}).json
@@ -554,7 +554,7 @@ def test_artifacts_without_the_bucket(serve, server, box):
 
 
 @pytest.mark.slow
-def test_what_is_wrong_with_the_configuration_is_said(server, box, tmp_path, pytestconfig):
+def test_errors_of_the_configuration_are_named(server, box, tmp_path, pytestconfig):
     def refused(*flags, env=None):
         d = Daemon(pytestconfig.serve_dir, *flags, env=env, wait=False)
         try:
@@ -655,7 +655,7 @@ def test_workspace_comes_from_a_bucket_and_goes_back(serve, server, box):
         settled(d)
         assert server.keys_of(box) == ["other", "team/a.txt", "team/d/b.txt", "team/e/f/c.txt"]
         assert server.get(box, "team/a.txt") == b"new" and server.get(box, "team/e/f/c.txt") == b"added"
-    # What others put there meanwhile is there for the next one.
+    # Files that others put there meanwhile are there for the next one.
     server.put(box, "team/d/b.txt", b"from elsewhere")
     with Box(d, workspace="data:ro") as b:
         assert sh(b, "cat /workspace/d/b.txt") == "from elsewhere"
@@ -665,7 +665,7 @@ def test_workspace_comes_from_a_bucket_and_goes_back(serve, server, box):
 
 
 @pytest.mark.slow
-def test_conflicts_are_told_and_lose_nothing(serve, server, box):
+def test_conflicts_are_reported_and_lose_nothing(serve, server, box):
     server.put(box, "team/a", b"1")
     d = start(serve, server, box)
     workspace(d)
@@ -716,7 +716,7 @@ def test_bucket_that_is_away_is_waited_for(serve, tmp_path):
         s.stop()
 
 
-def test_a_bucket_that_hangs_holds_nobody_up(serve):
+def test_a_bucket_that_hangs_delays_nothing_else(serve):
     """While it takes what was committed, and does not: the workspace is looked at, opened and committed to."""
     held, go = threading.Event(), threading.Event()
 
@@ -758,7 +758,7 @@ def test_writes_in_place_are_put_at_the_end(serve, server, box):
 
 
 @pytest.mark.slow
-def test_only_what_the_operator_mapped(serve, server, box):
+def test_only_mapped_buckets(serve, server, box):
     server.put(box, "team/a", b"1")
     d = start(serve, server, box)
     for name in ("s3://%s/team" % box, "s3://other"):

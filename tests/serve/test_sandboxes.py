@@ -182,7 +182,7 @@ def test_deadline_and_extension(daemon):
     daemon.request("DELETE", "%s/%s" % (V1, longer))
 
 
-def test_whoever_is_in_it_at_the_deadline_hears_why(daemon):
+def test_the_deadline_is_reported_to_all_that_run_in_it(daemon):
     name = create(daemon, timeout_seconds=5)["name"]
     at = daemon.get("%s/%s" % (V1, name)).json["expires_at"]
     code = Later(lambda: daemon.post("%s/%s/execute" % (V1, name), {"code": "import time; time.sleep(100)", "timeout": 110}))
@@ -202,7 +202,7 @@ def test_a_label_without_a_value_is_no_filter(daemon):
     assert daemon.get(V1 + "?label=x=").status == 200
 
 
-def test_bounds_are_told_in_whole_numbers(daemon):
+def test_bounds_are_written_as_whole_numbers(daemon):
     r = daemon.post(V1, {"name": unique(), "memory_mib": 1 << 40})
     assert r.status == 422 and "e+" not in r.error["message"], r
 
@@ -282,7 +282,7 @@ def slow(daemon):
 
 @pytest.mark.parametrize("end", ["stop", "kill", "delete"])
 def test_an_end_while_a_kernel_starts(daemon, slow, end):
-    """Who waited for a kernel that a stop ended hears of the stop, and so do those behind; nothing is started anew for them."""
+    """Executions that waited for a kernel report the stop that ended it, and so do those behind; nothing is started anew for them."""
     url, run = slow
     waits = [run()]
     waits += [Later(lambda c=c: daemon.post(url + "/execute", {"code": c})) for c in ("1", "2")]
@@ -294,7 +294,7 @@ def test_an_end_while_a_kernel_starts(daemon, slow, end):
 
 
 def test_a_kernel_that_was_killed_while_it_started(daemon, slow):
-    """It was killed with the code of another language that did not end in time: whoever waits for it gets another."""
+    """It was killed with the code of another language that did not end in time: the next execution gets another one."""
     url, run = slow
     first = run()
     assert daemon.post(url + "/interrupt", {}).status in (200, 202) and first.result().json["ok"] is False
@@ -306,7 +306,7 @@ def test_a_kernel_that_was_killed_while_it_started(daemon, slow):
     assert stubborn.result().json["status"] == "timeout"
 
 
-def test_kill_ends_what_runs(daemon, box):
+def test_kill_ends_executions(daemon, box):
     run = Later(lambda: daemon.post("%s/%s/execute" % (V1, box), {"code": "import time; time.sleep(60)"}))
     assert wait_until(lambda: daemon.get("%s/%s" % (V1, box)).json["executions"] == 1)
     assert daemon.post("%s/%s/kill" % (V1, box), {}).json["state"] == "stopped"
@@ -337,7 +337,7 @@ def test_interrupt(daemon, box):
 # ---- code -------------------------------------------------------------------------------------------------------------
 
 
-def test_execute_keeps_variables_and_says_how_it_went(daemon, box):
+def test_execute_keeps_variables_and_reports_the_outcome(daemon, box):
     r = execute(daemon, box, "import sys\nx = 41\nprint('out'); print('err', file=sys.stderr)\nx + 1")
     assert (r["stdout"], r["stderr"], r["output"], r["exit_code"], r["ok"], r["truncated"]) == ("out\n", "err\n", "out\nerr\n", 0, True, False), r
     assert r["result"]["text/plain"] == "42" and r["status"] == "ok" and r["execution_id"] and r["language"] == "python"
@@ -377,7 +377,7 @@ def ledger(d):
     return [json.loads(line) for line in lines]
 
 
-def test_who_ran_what_is_in_the_ledger(serve):
+def test_executions_and_owners_are_in_the_ledger(serve):
     d = serve()
     create(d, "job", labels={"a": "b"})
     code = "print('ledger-secret')"
@@ -478,7 +478,7 @@ def test_a_request_that_is_sent_again_is_not_done_again(daemon, box):
         assert daemon.post("%s/%s/exec" % (V1, box), body, headers={"Idempotency-Key": bad}).status == 400
 
 
-def test_the_second_of_two_at_once_is_told_to_wait(daemon, box):
+def test_the_second_of_two_at_once_is_refused_as_in_progress(daemon, box):
     key = {"Idempotency-Key": unique("key")}
     body = {"cmd": "sh", "args": ["-c", "echo x >> /workspace/count; until test -e /workspace/go; do sleep 0.05; done; wc -l < /workspace/count"]}
     first = Later(lambda: daemon.post("%s/%s/exec" % (V1, box), body, headers=key))
@@ -490,7 +490,7 @@ def test_the_second_of_two_at_once_is_told_to_wait(daemon, box):
     assert r.status == 200 and daemon.post("%s/%s/exec" % (V1, box), body, headers=key).body == r.body
 
 
-def test_an_answer_that_nobody_heard_is_kept(daemon, box):
+def test_an_unread_answer_is_kept(daemon, box):
     body = json.dumps({"cmd": "sh", "args": ["-c", "until test -e /workspace/go; do sleep 0.05; done; echo x >> /workspace/count; wc -l < /workspace/count"]})
     key = unique("key")
     with daemon.connect() as s:

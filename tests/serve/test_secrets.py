@@ -205,7 +205,7 @@ def test_values_are_nowhere_outside_of_the_sandbox(world, where):
         sources = {str(where / "secrets"), str(where / "say")}
         assert set(found(words, files_below(where))) == sources
         assert sleeper.about()
-        # No core: a process that is made to crash leaves none, and its memory can not be had by its own user.
+        # No core: a process that is made to crash leaves none, and its memory cannot be had by its own user.
         limits = open("/proc/%d/limits" % daemon.pid).read()
         assert "Max core file size        0 " in limits
     assert set(found(words, files_below(where))) == sources

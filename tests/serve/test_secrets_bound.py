@@ -90,7 +90,7 @@ class Api:
             do_DELETE = do_HEAD = do_GET
 
             def stay(self, what):
-                """Open is what the server has; it says something, and says it again to whoever answers."""
+                """The server accepts, sends something, and sends it again to each client that answers."""
                 api.open.append(what)
                 try:
                     self.wfile.write(b"tick\n")
@@ -268,7 +268,7 @@ def test_a_placeholder_sent_elsewhere_stays_one(world):
     assert wait_until(lambda: "secret.stray" in json.dumps(world.ledger()))
 
 
-def test_what_a_server_says_back_in_a_header_becomes_the_placeholder_again(world):
+def test_a_secret_in_a_response_header_becomes_the_placeholder_again(world):
     with world.box("API_KEY@api.test") as box:
         out = shell(box, "curl -sS -i -H \"Authorization: Bearer $API_KEY\" %s; echo; echo $API_KEY" % world.url(path="/mirror"))
         placeholder = out.split()[-1]
@@ -278,7 +278,7 @@ def test_what_a_server_says_back_in_a_header_becomes_the_placeholder_again(world
 
 
 def test_a_value_is_put_into_headers_for_credentials_alone(world):
-    """What a server logs or says back is mostly another one: there the request is refused, and says so."""
+    """A value that a server logs or sends back is mostly another one: there the request is refused, and says so."""
     with world.box("TIED_KEY@api.test", "CUSTOM_KEY@api.test") as box:
         n = len(world.api.asked)
         for header in ("User-Agent: $TIED_KEY", "Referer: https://x/$TIED_KEY", "X-Request-Id: $TIED_KEY", "Cookie: a=$TIED_KEY", "Authorization: $CUSTOM_KEY",
@@ -412,7 +412,7 @@ def ruled(world):
         yield box
 
 
-def test_headers_that_say_what_a_request_is(world, ruled):
+def test_headers_that_define_a_request(world, ruled):
     """A server may take a method or a path from a header: the method is judged as the request's own is, the path is refused."""
     def ask(header, method="POST", path="/v1/chat/7/send"):
         return shell(ruled, "curl -sS -X %s -d x -H '%s' -w '\\n%%{http_code}' '%s'" % (method, header, world.url(path=path))).rpartition("\n")
@@ -429,7 +429,7 @@ def test_headers_that_say_what_a_request_is(world, ruled):
     ("X-HTTP-Method-Override: GET", "X-HTTP-Method-Override: DELETE"), ("X_HTTP_Method_Override: DELETE",), ("X.HTTP.Method: DELETE",),
     ("X-HTTP-Method: " + "GET," * 40,), ("X_Original_URL: /admin",), ("X-Original-URI: /admin",), ("X-Forwarded-Uri: /admin",), ("X-Forwarded-Path: /admin",),
     ("X-Forwarded-Method: DELETE",), ("X_Forwarded_Uri: /admin",)], ids="; ".join)
-def test_every_header_that_says_what_a_request_is(world, ruled, headers):
+def test_every_header_that_defines_a_request(world, ruled, headers):
     """A server may go by any of several, and by other spellings of their names."""
     def ask(*lines):
         return shell(ruled, "curl -sS -w '\\n%%{http_code}' %s '%s'" % (" ".join("-H '%s'" % line for line in lines), world.url(path="/v1/x"))).rpartition("\n")

@@ -218,7 +218,7 @@ def test_end_of_code_that_waits_for_a_reader(daemon, how):
 
 
 def test_death_of_code_that_waits_for_a_reader(daemon):
-    """What it printed before it went is not lost, nor how it went."""
+    """Its output before its end is not lost, nor is the manner of its end."""
     code = "import os\nfor i in range(200):\n    os.write(1, b'x' * 60000)\n    display({'text/plain': 'z'}, raw=True) if i == 199 else 0\nos._exit(9)"
     before = all_output(daemon)
     with Stream(daemon, {"code": code, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
@@ -276,7 +276,7 @@ def test_client_that_leaves_a_stream_of_a_session_can_come_back(daemon):
 
 
 def test_sessions_have_records(daemon):
-    """What ran in a session is kept as what ran in a sandbox is: output, events, result; the answer says where."""
+    """An execution in a session is kept like one in a sandbox: output, events, result; the answer has its place."""
     name = unique()
     r = daemon.post("/execute", {"code": "print('x' * 20000)", "session_id": name})
     box, answer = "/v1/sandboxes/" + name, r.json

@@ -27,7 +27,7 @@ needs_setpriv = pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpr
 
 
 class Manager:
-    """Whoever listens on NOTIFY_SOCKET, always: ten words that nobody took are all that such a socket holds."""
+    """A listener on NOTIFY_SOCKET, always: such a socket holds only ten messages that nobody took."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -45,7 +45,7 @@ class Manager:
         return dict(line.split("=", 1) for line in self.said.get(timeout=HANG).splitlines())
 
 
-def test_manager_hears_of_beginning_life_and_end(serve, short_dir):
+def test_manager_is_notified_of_start_watchdog_and_end(serve, short_dir):
     m = Manager(short_dir / "notify")
     d = serve(env={"NOTIFY_SOCKET": m.path, "WATCHDOG_USEC": "400000"})
     assert m.hear()["READY"] == "1"
@@ -134,7 +134,7 @@ def test_unit_is_valid_and_gives_away_little(tmp_path):
     assert r.returncode == 0, r.stdout.decode()[-300:]
 
 
-def test_the_unit_leaves_a_way_to_what_sandboxes_may_reach():
+def test_the_unit_permits_egress_of_sandboxes():
     """Egress, packages, registries and buckets are connections of the service: nothing in the unit may cut them off."""
     settings = dict(line.split("=", 1) for line in UNIT.read_text().splitlines() if re.match(r"[A-Z]\w+=", line))
     assert not {"IPAddressDeny", "PrivateNetwork", "RestrictNetworkInterfaces"} & set(settings)
@@ -142,7 +142,7 @@ def test_the_unit_leaves_a_way_to_what_sandboxes_may_reach():
 
 
 def test_the_units_serve_the_unix_socket_alone():
-    """Over TCP a service of root is for root, or for whoever has a token: so it is off until somebody has written one."""
+    """Over TCP a service of root is for root, or for a client with a token: so it is off until somebody has written one."""
     sockets = re.findall(r"^Listen\w*=(.*)$", (ROOT / "dist/systemd/caisson.socket").read_text(), re.M)
     assert sockets == ["/run/caisson/caisson.sock"]
     assert re.findall(r"^Environment=(.*)$", UNIT.read_text(), re.M) == ["CAISSON_LISTEN=none"], "which `systemctl edit` can change"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_tool_rules.py - Tools of other servers, called from code in a sandbox: who may call what, how often, after whose word.
 
-What was called is read from the server's own notes (upstream.py), not from what the code says of it.
+The server's own notes (upstream.py) show the calls; the tests do not believe the code.
 """
 import hashlib
 import json
@@ -66,7 +66,7 @@ class Tools:
         return self.begin(box, code, **fields).result()
 
     def said(self, box, expression):
-        """What a call returned, or the error that it raised."""
+        """The result of a call, or the error that it raised."""
         r = self.run(box, CALL % expression)
         assert r["status"] == "ok", r
         return r["stdout"].strip()
@@ -126,7 +126,7 @@ def test_without_servers_there_is_nothing(tools, daemon):
 
 
 @slow
-def test_a_server_that_says_nothing_costs_an_error_and_not_the_execution(tools):
+def test_a_silent_server_costs_an_error_and_not_the_execution(tools):
     """It hears so before its own time is over: also where that is shorter than the server's to start."""
     box = tools.box(servers=["mute", "plain"])
     r = tools.run(box, CALL % "await mcp_mute.anything()", timeout=3)
@@ -170,7 +170,7 @@ def test_refused_tool_names_its_rule(tools):
 
 @pytest.mark.parametrize("call", ["mcp_plain.write(text='x')", "mcp_plain.write('x')", "mcp_plain.write({'text': 'x'})", "mcp_servers['plain'].write(1, 2, z=3)"])
 def test_refused_tool_by_its_proxy(tools, call):
-    """What it takes is not known in the cell; that a rule forbids it is what is said, whatever it was given."""
+    """The cell does not know its parameters; with any arguments, the answer is that a rule forbids it."""
     box = tools.box(servers=["plain"])
     assert "read-only" in tools.said(box, "await " + call)
     assert [e["tool"] for e in tools.ledger("tool.refused", sandbox=box)] == ["write"] and not tools.calls("plain", "write")

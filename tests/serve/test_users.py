@@ -137,7 +137,7 @@ def socket_of(uid, port):
     return socket.socket(fileno=fds[0])
 
 
-def test_who_has_gone_is_nobody(daemon):
+def test_a_peer_that_has_gone_is_unknown(daemon):
     """The kernel calls a socket that nobody holds root's. A request of somebody who closed at once has no effect, whenever it is read."""
     front = daemon.pid
     for how in ("close", "half", "reset"):
@@ -249,7 +249,7 @@ def test_a_kernel_that_does_not_tell(serve, tmp_path):
 
 
 def test_another_network_namespace_is_not_this_machine(serve, tmp_path):
-    """Its loopback is another one, and an address of it is no loopback address: refused, whoever it is."""
+    """Its loopback is another one, and an address of it is no loopback address: refused, for every user."""
     d = serve("--pool", "0")
     r = subprocess.run(["unshare", "--net", "/usr/bin/python3", "-c",
                         "import os, socket, subprocess\nsubprocess.run(['ip', 'link', 'set', 'lo', 'up'])\n"

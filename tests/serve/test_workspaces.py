@@ -171,7 +171,7 @@ def test_what_is_not_committed_is_gone(d):
         assert run(box, "ls -A") == ""
 
 
-def test_a_file_that_nobody_may_read_is_named(d):
+def test_an_unreadable_file_is_named(d):
     ws = make(d)
     with Box(d, workspace=ws) as box:
         run(box, "echo x > closed; chmod 0 closed")
@@ -259,7 +259,7 @@ def test_writing_in_place_is_seen_by_all(serve, flags):
         assert r.status == 409 and e.name in r.error["message"], r
 
 
-def test_without_a_quota_nobody_writes_in_place(d):
+def test_without_a_quota_there_are_no_writes_in_place(d):
     ws = make(d)
     if d.get("/v1/workspaces/" + ws).json["quota"] == "kernel":
         pytest.skip("the kernel keeps the quota here")
@@ -423,7 +423,7 @@ def test_it_outlives_the_daemon_and_a_sandbox_outlives_the_front(serve):
 
 
 def trees(d, ws):
-    """What is on the disk of the one workspace there is."""
+    """The files on the disk of the only workspace."""
     top = os.path.join(d.state, "workspaces")
     (key,) = os.listdir(top)
     return sorted(os.listdir(os.path.join(top, key)))

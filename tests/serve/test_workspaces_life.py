@@ -95,7 +95,7 @@ def begun(d):
     return [t for trees in on_disk(d).values() for t in trees if t.startswith("new.")]
 
 
-def test_killed_idle_and_nobody_notices(d):
+def test_killed_while_idle_without_effect(d):
     """Those who have a tree keep it, views too; what comes after is as before; the front is the same."""
     ws = make(d)
     with Box(d, workspace=ws) as box:

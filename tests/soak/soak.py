@@ -10,9 +10,9 @@ percentiles follow the neighbours; so the same threads also time a piece of work
 judged is the rise of the one over the rise of the other. Both are reported.
 
 Second part (--storm): under the same load, processes of the daemon are killed at random: kernels, pid 1 of cells, zygotes, the
-front, warden, the daemon itself (--victims), for so long or so often (--kills). Whoever is asked meanwhile may be told to ask again, and nothing else (soak_storm.py).
+front, warden, the daemon itself (--victims), for so long or so often (--kills). The daemon may meanwhile tell clients to ask again, and nothing else (soak_storm.py).
 
-Everything runs in cgroups of its own with a limit on processes and memory, so that a failure can not take the machine.
+Everything runs in cgroups of its own with a limit on processes and memory, so that a failure cannot take the machine.
 """
 import argparse
 import itertools
@@ -100,7 +100,7 @@ def ticks(pid):
 
 
 class Tenths:
-    """What each tenth of a run took: seconds, processor time of the daemon's programs and of everything, memory of the front."""
+    """The cost of each tenth of a run: seconds, processor time of the daemon's programs and of everything, memory of the front."""
 
     def __init__(self, d, load):
         self.pids = {"front": d.pid, "warden": d.warden(), "keeper": d.keeper}

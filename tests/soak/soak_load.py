@@ -15,7 +15,7 @@ import time
 
 BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 HOG = "x = bytearray(1 << 30)\nfor i in range(0, len(x), 4096): x[i] = 1"
-# What a client may be told while processes are killed: ask again. 0 is a connection that was refused or cut.
+# The answers that a client may get while processes are killed: ask again. 0 is a connection that was refused or cut.
 RETRYABLE = (0, 429, 502, 503, 504)
 CONTROL_EVERY = 4
 LONG = 30  # seconds; the daemon's own default is short, for the kinds that have to run into it

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """soak_storm.py - kill -9 of whatever a daemon is made of, under load (executions, and whole lives of sandboxes: soak_visits.py).
 
-Whoever is asked meanwhile is told to ask again, and nothing else: 429 or 503 with Retry-After, or a connection that is cut; an
+The daemon may tell clients meanwhile to ask again, and nothing else: 429 or 503 with Retry-After, or a connection that is cut; an
 execution that was killed is reported as killed. Named sandboxes are watched across all of it: whenever the daemon has come back each
-of them is either there, with its variables as long as its epoch is the same, or `lost`, and says so to who wants to use it. A name
-that nobody knows any more is a failure. A connection that is refused or cut is tried again, as a client would, and counted: the front
+of them is either there, with its variables as long as its epoch is the same, or `lost`, and its users are told. A forgotten
+name is a failure. A connection that is refused or cut is tried again, as a client would, and counted: the front
 of a daemon that was killed answers for a moment longer, and between its last answer and the next daemon's first one there is none.
 
 A daemon that ended is started again at once, on the same state, beside whatever is left of the one before; at the end, after
@@ -46,7 +46,7 @@ class Named:
         return status, answer
 
     def fill(self):
-        """Each of them has an x of its own; those that can not be used now have none."""
+        """Each of them has an x of its own; those that cannot be used now have none."""
         for name in NAMES:
             if name in self.has:
                 continue
@@ -64,7 +64,7 @@ class Named:
         return box["epoch"] if status == 200 else None
 
     def check(self):
-        """After a restart. What is wrong with them."""
+        """After a restart: a list of what is wrong with them."""
         wrong = []
         for name, x in list(self.has.items()):
             status, box = self.ask("GET", "/v1/sandboxes/" + name)
@@ -138,7 +138,7 @@ class Storm:
         return self.named.check()
 
     def restart(self):
-        """Another daemon on the same state, at once. What is left of the one before stays in sight."""
+        """Another daemon on the same state, at once. The leftovers of the one before stay in sight."""
         d, old = self.d, self.d.dirs
         begin = time.monotonic()
         d.p.wait(60)

@@ -2,7 +2,7 @@
 """soak_visits.py - Whole lives of sandboxes, while processes of the daemon are killed: made, uploaded to, streamed from, read, removed.
 
 Each visitor makes a sandbox, puts a file, reads it, takes an archive, follows a stream, and removes it; it asks again when it is told to.
-What it holds the daemon to is what it was told before: a sandbox whose making was answered is known, running or not, until its end is
+It holds the daemon to its former answers: a sandbox whose making was answered is known, running or not, until its end is
 asked for, and then it is not; a file is whole, as the last upload that was answered left it or one that was cut off meant it, or an error;
 a stream that says `done` had everything. How often each step ended how is counted.
 """
@@ -138,7 +138,7 @@ class Visits:
             v.thread.start()
 
     def stop(self):
-        """(what was counted, what is wrong). What they had in hand is removed."""
+        """(what was counted, what is wrong). Their sandboxes are removed."""
         counts, wrong = {}, []
         for v in self.all:
             v.over = True

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "unit.h"
+
 #define CHILD_FAILED 99
 #define CHILD_SKIPPED 77
 #define CHILD_DEADLINE_S 30
@@ -74,6 +76,21 @@ static inline int child_wait(pid_t pid)
 			skip();                                                                    \
 		assert_int_equal(status_, 0);                                                      \
 	} while (0)
+
+/*
+ * CHILD_TEST(name) { ... } defines a test that runs in a child; ROOT_TEST(name, what) skips it,
+ * with a reason, unless it runs as root.
+ */
+#define CHILD_TEST_AFTER(name, check)                                                              \
+	static void child_##name(void *arg);                                                       \
+	TEST(name)                                                                                 \
+	{                                                                                          \
+		check;                                                                             \
+		child_run(child_##name, NULL);                                                     \
+	}                                                                                          \
+	static void child_##name(__attribute__((unused)) void *arg)
+#define CHILD_TEST(name) CHILD_TEST_AFTER(name, (void)0)
+#define ROOT_TEST(name, what) CHILD_TEST_AFTER(name, need_root(what))
 
 /* Skip the test, with a reason, unless it runs as root. */
 #define need_root(what)                                                                            \

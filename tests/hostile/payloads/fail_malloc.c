@@ -24,7 +24,7 @@ void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t each);
 void *__libc_realloc(void *p, size_t n);
 
-/* Those of AddressSanitizer, in a program that has it: whoever frees asks it, too. */
+/* Those of AddressSanitizer, in a program that has it: free() asks it, too. */
 __attribute__((weak)) void *__interceptor_malloc(size_t n);
 __attribute__((weak)) void *__interceptor_calloc(size_t n, size_t each);
 __attribute__((weak)) void *__interceptor_realloc(void *p, size_t n);

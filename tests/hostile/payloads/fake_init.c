@@ -23,7 +23,7 @@ struct msg {
 	uint64_t rest[(SIZE - 8) / 8];
 };
 
-/* The real numbers, so that a change of the protocol can not turn an attack into noise. */
+/* The real numbers, so that a change of the protocol cannot turn an attack into noise. */
 enum {
 	CONFIG = INIT_CONFIG,
 	READY = INIT_READY,

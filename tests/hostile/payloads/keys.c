@@ -31,7 +31,7 @@ static int wrap(char **argv)
 
 	if (say("add", key) < 0)
 		return 4;
-	/* What its possessor may do is the default: everything. Others: nothing. */
+	/* Its possessor may do everything, by default. Others: nothing. */
 	(void)execv(argv[4], argv + 4);
 	return 127;
 }

@@ -119,7 +119,7 @@ static void handles(int pid)
 	say("perf_event_open", syscall(SYS_perf_event_open, NULL, pid, -1, -1, 0ul));
 }
 
-/* What needs no more than the same user id, and so has to be kept off by something else. */
+/* Attacks that need no more than the same user id; another layer has to stop them. */
 static void steer(int pid)
 {
 	struct rlimit now, one = { 1, 1 };

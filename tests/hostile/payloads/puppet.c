@@ -239,7 +239,7 @@ static void begin(void)
 	(void)printf("{\"base\": %lu, \"size\": %lu}\n", base, SCRATCH);
 }
 
-/* What the kernel would have done on the way back from the interrupted call; we come back from
+/* The kernel would have done this on the way back from the interrupted call; we come back from
  * another one. */
 static void restart(struct user_regs_struct *r)
 {

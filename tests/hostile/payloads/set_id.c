@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * set_id.c - What a set-user-id, set-group-id or file-capability bit gave us.
+ * set_id.c - The effect of a set-user-id, set-group-id or file-capability bit on us.
  *
  *   set_id FILE    print the ids, try for more, then try to read FILE
  */

@@ -78,7 +78,7 @@ static void others(void)
 	say("memfd_secret", syscall(447, 0u));
 	say("lsm_set_self_attr", syscall(460, 0u, NULL, 0ul, 0u));
 	say("landlock-restrict", syscall(SYS_landlock_restrict_self, fd, 0));
-	/* One's own rules bind one: a file can not be written any more. */
+	/* One's own rules bind one: a file cannot be written any more. */
 	say("write-after-landlock", open("/tmp/landlocked", O_WRONLY | O_CREAT, 0600));
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hooks.py - What schemathesis is told about this daemon, so that its requests get beyond 404.
+"""hooks.py - Facts about this daemon for schemathesis, so that its requests get beyond 404.
 
 Loaded by schemathesis itself ($SCHEMATHESIS_HOOKS), in an interpreter of its own. Where it made a valid name or id, it is
 given those of a sandbox, an execution and a process that exist; what ends a sandbox or a process gets one that may
@@ -46,7 +46,7 @@ def archive(ctx, value):
 
 
 class World:
-    """What exists; made with the first request that needs it, and again when it is gone."""
+    """Existing objects; made with the first request that needs one, and again when it is gone."""
     execution = process = None
 
     @classmethod
@@ -107,7 +107,7 @@ def before_call(ctx, case, kwargs):
 
 @schemathesis.check
 def code_conformance(ctx, response, case):
-    """The code of an error is one that the operation declares for that status. What is no method of the path is not of it."""
+    """The code of an error is one that the operation declares for that status. Methods that the path does not have are left out."""
     declared = case.operation.definition.raw["x-errors"]
     if response.status_code < 400 or response.status_code in (405, 416) or case.method.upper() != case.operation.method.upper():
         return

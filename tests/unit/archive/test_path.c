@@ -4,20 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 
-static void test_paths(void **state)
+TEST(paths)
 {
 	static const struct {
 		const char *path;
@@ -41,7 +37,6 @@ static void test_paths(void **state)
 		{ "./../a", TAR_PATH_UP, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char path[64];
 
@@ -54,7 +49,7 @@ static void test_paths(void **state)
 	}
 }
 
-static void test_links(void **state)
+TEST(links)
 {
 	static const struct {
 		const char *name, *target;
@@ -67,19 +62,17 @@ static void test_links(void **state)
 		{ "a", "..b/...", true },    { "a", ".", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(tar_link_inside(rows[i].name, rows[i].target), rows[i].inside);
 }
 
-static void test_parent(void **state)
+TEST(parent)
 {
 	char dir[] = "/tmp/caisson-path-XXXXXX", longer[300];
 	mode_t mode = 0700;
 	const char *name = NULL;
 	struct stat a, b;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	_fd_ int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -108,15 +101,4 @@ static void test_parent(void **state)
 	assert_int_equal(unlinkat(root, "x/y", AT_REMOVEDIR) | unlinkat(root, "x", AT_REMOVEDIR),
 			 0);
 	assert_int_equal(rmdir(dir), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_parent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_reader.c - The entries that each set of rules permits, in pieces of every size. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "archive/reader.h"
 #include "archive/writer.h"
 #include "base/buf.h"
@@ -58,7 +53,7 @@ static void put_meta(struct buf *b, char type, const char *data, size_t len)
 	assert_int_equal(tar_put_padding(&w, len), 0);
 }
 
-/* What came out, as text. */
+/* The entries that came out, as text. */
 static int on_entry(void *arg, const struct tar_entry *en, struct err *e)
 {
 	(void)e;
@@ -133,12 +128,11 @@ static int feed(const struct buf *b, size_t piece, struct buf *out, struct err *
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void test_tree(void **state)
+TEST(tree)
 {
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 	struct err e;
 
-	(void)state;
 	put(&b, '5', "./", "", "");
 	put(&b, '5', "./pkg/", "", "");
 	put(&b, '0', "./pkg//a.py", "", "print(1)");
@@ -165,8 +159,8 @@ static int one_by(const struct tar_rules *rules, char type, const char *name, co
 	return feed_by(rules, &b, 512, &out, &e);
 }
 
-/* What each of the three sets of rules makes of an entry: 0 takes it, 1 skips it. */
-static void test_rules(void **state)
+/* The ruling of each of the three sets of rules on an entry: 0 takes it, 1 skips it. */
+TEST(rules)
 {
 	static const struct {
 		char type;
@@ -202,7 +196,6 @@ static void test_rules(void **state)
 		{ '1', "a", "./", -EPERM, -EPERM, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(one_by(&strict, rows[i].type, rows[i].name, rows[i].link),
 				 rows[i].strict);
@@ -233,7 +226,7 @@ static const char *read_meta(char type, const char *data, size_t len, int *ret)
 /*
  * Long names, from pax and from GNU: for the next entry and no other, and held to the same rules.
  */
-static void test_meta(void **state)
+TEST(meta)
 {
 	static const struct {
 		char type;
@@ -262,7 +255,6 @@ static void test_meta(void **state)
 	char large[2001];
 	int r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *out = read_meta(rows[i].type, rows[i].data, rows[i].len, &r);
 
@@ -279,8 +271,8 @@ static void test_meta(void **state)
 	assert_int_equal(r, 0);
 }
 
-/* What the writer has no room for in a header comes back: a path, a target, a size. */
-static void test_long(void **state)
+/* Values that do not fit into a header come back: a path, a target, a size. */
+TEST(long)
 {
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 	_buf_ struct buf out = BUF_INIT(1 << 16);
@@ -288,7 +280,6 @@ static void test_long(void **state)
 	char path[251], link[201], want[800];
 	struct err e;
 
-	(void)state;
 	rules.max_bytes = UINT64_MAX;
 	memset(path, 'p', 250);
 	memset(link, '\xe9', 200);
@@ -302,7 +293,7 @@ static void test_long(void **state)
 	assert_int_equal(last.left, TAR_SIZE_MAX + 1);
 }
 
-static void test_bounds(void **state)
+TEST(bounds)
 {
 	_buf_ struct buf many = BUF_INIT(1 << 20);
 	_buf_ struct buf large = BUF_INIT(1 << 20);
@@ -310,7 +301,6 @@ static void test_bounds(void **state)
 	_buf_ struct buf out = BUF_INIT(1 << 16);
 	struct err e;
 
-	(void)state;
 	for (char c = 'a'; c < 'g'; c++)
 		put(&many, '0', (char[]){ c, '\0' }, "", "x");
 	finish(&many);
@@ -335,15 +325,4 @@ static void test_bounds(void **state)
 	for (size_t i = 0; i < 502; i++)
 		(void)buf_append(&cut, "x", 1);
 	assert_int_equal(feed(&cut, 512, &out, &e), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tree),   cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_meta),   cmocka_unit_test(test_long),
-		cmocka_unit_test(test_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,12 @@
 #include "archive/tar.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
-static void test_there_and_back(void **state)
+TEST(there_and_back)
 {
 	uint8_t block[TAR_BLOCK];
 	struct tar_entry en = {
@@ -19,7 +17,6 @@ static void test_there_and_back(void **state)
 	char name[TAR_NAME_MAX + 20] = { 0 };
 	struct tar_head got;
 
-	(void)state;
 	tar_format(block, &en);
 	assert_int_equal(tar_parse(block, &got), 1);
 	assert_int_equal(got.type, '2');
@@ -48,13 +45,12 @@ static void sum(uint8_t *block)
 	memcpy(block + 148, text, 7);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	uint8_t block[TAR_BLOCK] = { 0 };
 	struct tar_entry en = { .type = '0', .path = "x", .size = 5 };
 	struct tar_head got;
 
-	(void)state;
 	assert_int_equal(tar_parse(block, &got), 0);
 	tar_format(block, &en);
 	block[0] = 'y';
@@ -78,13 +74,12 @@ static void test_refused(void **state)
 	assert_int_equal(tar_parse(block, &got), -EBADMSG);
 }
 
-static void test_prefix(void **state)
+TEST(prefix)
 {
 	uint8_t block[TAR_BLOCK];
 	struct tar_entry en = { .type = '0', .path = "name" };
 	struct tar_head got;
 
-	(void)state;
 	tar_format(block, &en);
 	memset(block, 'n', 100);
 	memset(block + 345, 'p', 155);
@@ -98,13 +93,12 @@ static void test_prefix(void **state)
 	assert_int_equal(strlen(got.name), 100);
 }
 
-static void test_records(void **state)
+TEST(records)
 {
 	char text[400], value[300];
 	struct tar_record r;
 	size_t at = 0, n = 0;
 
-	(void)state;
 	memset(value, 'v', sizeof(value));
 	/* Around where the length gets another digit. */
 	for (size_t len = 0; len < 200; len++) {
@@ -120,7 +114,7 @@ static void test_records(void **state)
 	assert_int_equal(tar_record_put(text, 10, "path", value, 100), 0);
 }
 
-static void test_bad_records(void **state)
+TEST(bad_records)
 {
 	static const char *const bad[] = {
 		"",         "x",       "5",        "0 a=b\n",
@@ -130,7 +124,6 @@ static void test_bad_records(void **state)
 	};
 	struct tar_record r;
 
-	(void)state;
 	for (size_t i = 1; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		size_t at = 0;
 		int got;
@@ -148,11 +141,10 @@ static int number(const char *text, int64_t *ret)
 	return tar_record_number(&r, ret);
 }
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
 	int64_t n;
 
-	(void)state;
 	assert_int_equal(number("1700000000.5", &n), 0);
 	assert_int_equal(n, 1700000000);
 	assert_int_equal(number("-5", &n), 0);
@@ -161,15 +153,4 @@ static void test_numbers(void **state)
 	assert_int_equal(number("-", &n), -EBADMSG);
 	assert_int_equal(number("1e9", &n), -EBADMSG);
 	assert_int_equal(number("99999999999999999999", &n), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_prefix),         cmocka_unit_test(test_records),
-		cmocka_unit_test(test_bad_records),    cmocka_unit_test(test_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

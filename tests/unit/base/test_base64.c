@@ -5,14 +5,11 @@
 #include "base/fd.h"
 #include "base/json.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
-static void test_good(void **state)
+TEST(good)
 {
 	static const struct {
 		const char *coded, *plain;
@@ -24,7 +21,6 @@ static void test_good(void **state)
 		     { "Zm9vYmE=", "fooba" },
 		     { "Zm9vYmFy", "foobar" } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_buf_ struct buf b = BUF_INIT(64);
 
@@ -36,14 +32,13 @@ static void test_good(void **state)
 	}
 }
 
-static void test_bad(void **state)
+TEST(bad)
 {
 	static const char *const rows[] = { "Z",     "Zg",         "Zg=",      "=",
 					    "====",  "Zh==",       "Zm9=",     "Z===",
 					    "Zm9v ", "Zm9v\nZg=",  "Zg==Zg==", "Zm-v",
 					    "Zm_v",  "Z\xc3\xa4v", "Zm=v",     "=m9v" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_buf_ struct buf b = BUF_INIT(64);
 
@@ -59,12 +54,11 @@ static void test_bad(void **state)
 	assert_true(base64_decode("Zm8=", 4, &just));
 }
 
-/* What the writer writes the reader reads. */
-static void test_both_ways(void **state)
+/* The reader reads all that the writer writes. */
+TEST(both_ways)
 {
 	uint8_t all[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all); i++)
 		all[i] = (uint8_t)(i * 7);
 	for (size_t n = 0; n <= sizeof(all); n++) {
@@ -78,15 +72,4 @@ static void test_both_ways(void **state)
 		assert_int_equal(plain.len, n);
 		assert_memory_equal(buf_str(&plain), all, n);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_both_ways),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,10 @@
 #include "base/buf.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 /* Requests that no machine can satisfy are part of the test, so the sanitizer must allow them. */
 const char *__asan_default_options(void);
@@ -30,11 +27,10 @@ static void check_invariant(const struct buf *b)
 	assert_int_equal(b->data[b->len], '\0');
 }
 
-static void test_empty(void **state)
+TEST(empty)
 {
 	_buf_ struct buf b = BUF_INIT(10);
 
-	(void)state;
 	assert_string_equal(buf_str(&b), "");
 	assert_int_equal(buf_append(&b, NULL, 0), 0);
 	assert_int_equal(buf_puts(&b, ""), 0);
@@ -51,9 +47,8 @@ static void test_empty(void **state)
 	assert_int_equal(b.max, 10);
 }
 
-static void test_maximum_is_exact(void **state)
+TEST(maximum_is_exact)
 {
-	(void)state;
 	for (size_t max = 0; max < 200; max++) {
 		_buf_ struct buf b = BUF_INIT(max);
 
@@ -67,11 +62,10 @@ static void test_maximum_is_exact(void **state)
 	}
 }
 
-static void test_error_sticks_until_cleared(void **state)
+TEST(error_sticks_until_cleared)
 {
 	_buf_ struct buf b = BUF_INIT(4);
 
-	(void)state;
 	assert_int_equal(buf_puts(&b, "abc"), 0);
 	assert_int_equal(buf_puts(&b, "de"), -EMSGSIZE); /* all or nothing */
 	assert_string_equal(buf_str(&b), "abc");
@@ -91,11 +85,10 @@ static void test_error_sticks_until_cleared(void **state)
 	check_invariant(&b);
 }
 
-static void test_overflow_and_no_memory(void **state)
+TEST(overflow_and_no_memory)
 {
 	_buf_ struct buf b = BUF_INIT(SIZE_MAX);
 
-	(void)state;
 	assert_int_equal(buf_puts(&b, "abc"), 0);
 	assert_null(buf_reserve(&b, SIZE_MAX));
 	assert_int_equal(b.err, -EMSGSIZE);
@@ -109,9 +102,8 @@ static void test_overflow_and_no_memory(void **state)
 	check_invariant(&b);
 }
 
-static void test_printf(void **state)
+TEST(printf)
 {
-	(void)state;
 	for (size_t max = 0; max < 300; max += 7) {
 		_buf_ struct buf b = BUF_INIT(max);
 		size_t want = 0;
@@ -143,11 +135,10 @@ static void test_printf(void **state)
 	assert_int_equal(b.len, 905);
 }
 
-static void test_append_some(void **state)
+TEST(append_some)
 {
 	_buf_ struct buf b = BUF_INIT(5);
 
-	(void)state;
 	assert_int_equal(buf_append_some(&b, "abc", 3), 3);
 	assert_int_equal(buf_append_some(&b, "defg", 4), 2);
 	assert_int_equal(buf_append_some(&b, "h", 1), 0);
@@ -159,12 +150,11 @@ static void test_append_some(void **state)
 	check_invariant(&b);
 }
 
-static void test_reserve_and_commit(void **state)
+TEST(reserve_and_commit)
 {
 	_buf_ struct buf b = BUF_INIT(100);
 	char *p = buf_reserve(&b, 100);
 
-	(void)state;
 	assert_non_null(p);
 	memset(p, 'r', 100);
 	buf_commit(&b, 60);
@@ -188,11 +178,10 @@ static void test_reserve_and_commit(void **state)
 	assert_int_equal(none.err, -EINVAL);
 }
 
-static void test_trim(void **state)
+TEST(trim)
 {
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 
-	(void)state;
 	buf_trim(&b);
 	check_invariant(&b);
 	assert_non_null(buf_reserve(&b, 1 << 19));
@@ -209,7 +198,7 @@ static void test_trim(void **state)
 }
 
 /* Random operations against a model. The seed is fixed, so a failure repeats. */
-static void test_against_a_model(void **state)
+TEST(against_a_model)
 {
 	static const size_t max = 500;
 	_buf_ struct buf b = BUF_INIT(max);
@@ -217,7 +206,6 @@ static void test_against_a_model(void **state)
 	unsigned int seed = 1;
 	size_t len = 0;
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		char piece[64];
 		size_t n = (size_t)rand_r(&seed) % sizeof(piece);
@@ -241,21 +229,4 @@ static void test_against_a_model(void **state)
 			assert_memory_equal(b.data, model, len);
 	}
 	assert_int_equal(b.err, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_maximum_is_exact),
-		cmocka_unit_test(test_error_sticks_until_cleared),
-		cmocka_unit_test(test_overflow_and_no_memory),
-		cmocka_unit_test(test_printf),
-		cmocka_unit_test(test_append_some),
-		cmocka_unit_test(test_reserve_and_commit),
-		cmocka_unit_test(test_trim),
-		cmocka_unit_test(test_against_a_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,75 +3,66 @@
 #include "base/err.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
-static void test_set_appends_strerror(void **state)
+TEST(set_appends_strerror)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(err_set(&e, -ENOENT, "open '%s'", "x"), -ENOENT);
 	assert_int_equal(e.code, -ENOENT);
 	assert_string_equal(e.msg, "open 'x': No such file or directory");
 }
 
-static void test_say_stands_alone(void **state)
+TEST(say_stands_alone)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(err_say(&e, -EINVAL, "no such flag %d", 7), -EINVAL);
 	assert_int_equal(e.code, -EINVAL);
 	assert_string_equal(e.msg, "no such flag 7");
 }
 
-static void test_wrap_puts_context_before(void **state)
+TEST(wrap_puts_context_before)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	(void)err_say(&e, -EPERM, "inner");
 	assert_int_equal(err_wrap(&e, "start cell %d", 3), -EPERM);
 	assert_int_equal(err_wrap(&e, "run"), -EPERM);
 	assert_string_equal(e.msg, "run: start cell 3: inner");
 }
 
-static void test_null_drops_the_message(void **state)
+TEST(null_drops_the_message)
 {
-	(void)state;
 	assert_int_equal(err_set(NULL, -EIO, "x"), -EIO);
 	assert_int_equal(err_say(NULL, -EIO, "x"), -EIO);
 	assert_true(err_wrap(NULL, "x") < 0);
 }
 
 /* A callee that failed without filling the error must not be turned into success. */
-static void test_wrap_of_nothing_is_still_a_failure(void **state)
+TEST(wrap_of_nothing_is_still_a_failure)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	assert_true(err_wrap(&e, "read the state") < 0);
 	assert_true(e.code < 0);
 	assert_non_null(strstr(e.msg, "read the state"));
 }
 
-static void test_format_characters_in_arguments(void **state)
+TEST(format_characters_in_arguments)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	(void)err_say(&e, -EINVAL, "%s", "%s%n%d");
 	(void)err_wrap(&e, "%s", "%n");
 	assert_string_equal(e.msg, "%n: %s%n%d");
 }
 
 /* Every length around the size of the message: always terminated, never past the end. */
-static void test_truncation(void **state)
+TEST(truncation)
 {
 	struct {
 		struct err e;
@@ -79,7 +70,6 @@ static void test_truncation(void **state)
 	} box;
 	char text[2 * sizeof(box.e.msg)];
 
-	(void)state;
 	for (size_t len = 0; len < sizeof(text); len++) {
 		memset(text, 'a', len);
 		text[len] = '\0';
@@ -97,19 +87,4 @@ static void test_truncation(void **state)
 		for (size_t i = 0; i < sizeof(box.guard); i++)
 			assert_int_equal(box.guard[i], 0x5a);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set_appends_strerror),
-		cmocka_unit_test(test_say_stands_alone),
-		cmocka_unit_test(test_wrap_puts_context_before),
-		cmocka_unit_test(test_null_drops_the_message),
-		cmocka_unit_test(test_wrap_of_nothing_is_still_a_failure),
-		cmocka_unit_test(test_format_characters_in_arguments),
-		cmocka_unit_test(test_truncation),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,16 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "../fds.h"
+#include "../unit.h"
 
 static bool is_cloexec(int fd)
 {
 	return fcntl(fd, F_GETFD) == FD_CLOEXEC;
 }
 
-/* What a peer that does not use fd_send() can do: any number of descriptors, any length. */
+/* A peer that does not use fd_send(): any number of descriptors, any length. */
 static void raw_send(int sock, const void *data, size_t len, size_t n_fds, int fd)
 {
 	union {
@@ -63,12 +59,11 @@ static struct pair make_pair(void)
 	return (struct pair){ sv[0], sv[1] };
 }
 
-static void test_close_and_scope(void **state)
+TEST(close_and_scope)
 {
 	int before = open_fds();
 	int carried;
 
-	(void)state;
 	errno = EXDEV;
 	assert_int_equal(fd_close(-1), -1);
 	assert_int_equal(fd_close(-EBADF), -1);
@@ -111,14 +106,13 @@ static void scratch_end(int dir, const char *path)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static void test_read_file_boundaries(void **state)
+TEST(read_file_boundaries)
 {
 	char path[] = "/tmp/test-fd-XXXXXX";
 	int before = open_fds();
 	int dir = scratch(path, 8);
 	char buf[16];
 
-	(void)state;
 	for (size_t size = 0; size <= sizeof(buf); size++) {
 		memset(buf, 'Z', sizeof(buf));
 		ssize_t n = fd_read_file(dir, "f", buf, size);
@@ -142,13 +136,12 @@ static void test_read_file_boundaries(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void test_read_whole(void **state)
+TEST(read_whole)
 {
 	size_t len = 99;
 	_fd_ int fd = fd_memfd("test", "a\0b", 3);
 	_mem_ char *text = fd_read_whole(fd, 3, &len);
 
-	(void)state;
 	assert_int_equal(len, 3);
 	assert_memory_equal(text, "a\0b", 4);
 	assert_null(fd_read_whole(fd, 2, NULL));
@@ -157,12 +150,11 @@ static void test_read_whole(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
-static void test_grow(void **state)
+TEST(grow)
 {
 	size_t cap = 0;
 	_mem_ uint64_t *list = NULL;
 
-	(void)state;
 	assert_int_equal(mem_grow(&list, &cap, 0, sizeof(*list)), 0);
 	assert_null(list);
 	for (size_t i = 0; i < 1000; i++) {
@@ -174,14 +166,13 @@ static void test_grow(void **state)
 		assert_int_equal(list[i], i);
 }
 
-static void test_write_file(void **state)
+TEST(write_file)
 {
 	char path[] = "/tmp/test-fd-XXXXXX";
 	int before = open_fds();
 	int dir = scratch(path, 0);
 	char buf[16];
 
-	(void)state;
 	assert_int_equal(fd_write_file(dir, "f", "hello"), 0);
 	assert_int_equal(fd_read_file(dir, "f", buf, sizeof(buf)), 5);
 	assert_string_equal(buf, "hello");
@@ -195,11 +186,10 @@ static void test_write_file(void **state)
 }
 
 /* A buffer takes content up to its maximum, and one byte more is refused. */
-static void test_read_buf(void **state)
+TEST(read_buf)
 {
 	static char data[200000], got[200000];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (char)(i * 7);
 	_fd_ int fd = fd_memfd("data", data, sizeof(data));
@@ -218,12 +208,11 @@ static void test_read_buf(void **state)
 	assert_int_equal(fd_read_buf(-1, &just), -EBADF);
 }
 
-static void test_write_all(void **state)
+TEST(write_all)
 {
 	int p[2];
 	char buf[8] = "";
 
-	(void)state;
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
 	assert_int_equal(fd_write_all(p[1], "", 0), 0);
 	assert_int_equal(fd_write_all(p[1], "abc", 3), 0);
@@ -243,13 +232,12 @@ static void on_signal(int signo)
 	(void)signo;
 }
 
-static void test_write_all_interrupted(void **state)
+TEST(write_all_interrupted)
 {
 	struct sigaction sa = { .sa_handler = on_signal }; /* without SA_RESTART */
 	static char data[300000];
 	int p[2];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (char)(i * 7 + i / 256);
 	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
@@ -284,13 +272,12 @@ static void test_write_all_interrupted(void **state)
 	(void)signal(SIGUSR1, SIG_DFL);
 }
 
-static void test_memfd_is_sealed(void **state)
+TEST(memfd_is_sealed)
 {
 	int before = open_fds();
 	int fd = fd_memfd("test", "content", 7);
 	char buf[16] = "";
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_true(is_cloexec(fd));
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
@@ -317,14 +304,13 @@ static void test_memfd_is_sealed(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void test_pass_up_to_the_maximum(void **state)
+TEST(pass_up_to_the_maximum)
 {
 	int before = open_fds();
 	struct pair s = make_pair();
 	int out[FD_PASS_MAX + 1], in[FD_PASS_MAX];
 	struct stat want, got;
 
-	(void)state;
 	assert_int_equal(fstat(s.a, &want), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(out); i++)
 		out[i] = s.a;
@@ -351,7 +337,7 @@ static void test_pass_up_to_the_maximum(void **state)
 }
 
 /* Every pair of how many come and how much room there is: refused ones leave nothing open. */
-static void test_recv_too_many_fds_leaks_nothing(void **state)
+TEST(recv_too_many_fds_leaks_nothing)
 {
 	static const size_t counts[] = {
 		1, 2, 3, FD_PASS_MAX - 1, FD_PASS_MAX, FD_PASS_MAX + 1, 2 * FD_PASS_MAX, 253
@@ -359,7 +345,6 @@ static void test_recv_too_many_fds_leaks_nothing(void **state)
 	struct pair s = make_pair();
 	int before = open_fds();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
 		for (size_t room = 0; room <= FD_PASS_MAX; room++) {
 			int fds[FD_PASS_MAX + 1];
@@ -392,7 +377,7 @@ static void test_recv_too_many_fds_leaks_nothing(void **state)
 	fd_close(s.b);
 }
 
-static void test_recv_short_buffer_leaks_nothing(void **state)
+TEST(recv_short_buffer_leaks_nothing)
 {
 	struct pair s = make_pair();
 	int before = open_fds();
@@ -400,7 +385,6 @@ static void test_recv_short_buffer_leaks_nothing(void **state)
 	size_t n = 4;
 	char buf[4] = "";
 
-	(void)state;
 	assert_int_equal(fd_send(s.a, "12345", 5, &s.a, 1), 0);
 	assert_int_equal(fd_recv(s.b, buf, 4, fds, &n), -EMSGSIZE);
 	assert_int_equal(n, 0);
@@ -417,7 +401,7 @@ static void test_recv_short_buffer_leaks_nothing(void **state)
 }
 
 /* A peer may attach descriptors to an empty message, which looks like the end of file. */
-static void test_recv_empty_message_with_fds_leaks_nothing(void **state)
+TEST(recv_empty_message_with_fds_leaks_nothing)
 {
 	struct pair s = make_pair();
 	int before = open_fds();
@@ -425,7 +409,6 @@ static void test_recv_empty_message_with_fds_leaks_nothing(void **state)
 	size_t n = 4;
 	char buf[4];
 
-	(void)state;
 	raw_send(s.a, "", 0, 2, s.a);
 	assert_true(fd_recv(s.b, buf, sizeof(buf), fds, &n) <= 0);
 	assert_int_equal(n, 0);
@@ -435,7 +418,7 @@ static void test_recv_empty_message_with_fds_leaks_nothing(void **state)
 }
 
 /* At the descriptor limit the kernel delivers fewer than were sent; that is not success. */
-static void test_recv_at_descriptor_limit(void **state)
+TEST(recv_at_descriptor_limit)
 {
 	struct pair s = make_pair();
 	int before = open_fds();
@@ -445,7 +428,6 @@ static void test_recv_at_descriptor_limit(void **state)
 	size_t n = 4;
 	char buf[4];
 
-	(void)state;
 	fd_close(top);
 	raw_send(s.a, "x", 1, 4, s.a);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -462,14 +444,13 @@ static void test_recv_at_descriptor_limit(void **state)
 	fd_close(s.b);
 }
 
-static void test_end_of_file_and_full(void **state)
+TEST(end_of_file_and_full)
 {
 	struct pair s = make_pair();
 	char buf[4];
 	size_t n = 0;
 	int r;
 
-	(void)state;
 	assert_int_equal(fd_recv(s.b, buf, sizeof(buf), NULL, &n), -EAGAIN);
 	do
 		r = fd_send(s.a, "full", 4, NULL, 0);
@@ -482,27 +463,4 @@ static void test_end_of_file_and_full(void **state)
 	assert_int_equal(fd_send(s.b, "x", 1, NULL, 0), -EPIPE); /* and no SIGPIPE */
 	fd_close(s.b);
 	assert_int_equal(fd_recv(-1, buf, sizeof(buf), NULL, NULL), -EBADF);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_close_and_scope),
-		cmocka_unit_test(test_read_file_boundaries),
-		cmocka_unit_test(test_read_whole),
-		cmocka_unit_test(test_grow),
-		cmocka_unit_test(test_write_file),
-		cmocka_unit_test(test_read_buf),
-		cmocka_unit_test(test_write_all),
-		cmocka_unit_test(test_write_all_interrupted),
-		cmocka_unit_test(test_memfd_is_sealed),
-		cmocka_unit_test(test_pass_up_to_the_maximum),
-		cmocka_unit_test(test_recv_too_many_fds_leaks_nothing),
-		cmocka_unit_test(test_recv_short_buffer_leaks_nothing),
-		cmocka_unit_test(test_recv_empty_message_with_fds_leaks_nothing),
-		cmocka_unit_test(test_recv_at_descriptor_limit),
-		cmocka_unit_test(test_end_of_file_and_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pty.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -70,7 +67,7 @@ static bool ends(void (*fn)(void))
 		}                                                                                  \
 	} while (0)
 
-/* What the peer does: the flag is the description's, so it is gone for both. */
+/* The act of the peer: the flag is the description's, so it is gone for both. */
 static void make_blocking(int fd)
 {
 	MUST(fcntl(fd, F_SETFL, 0) == 0);
@@ -99,9 +96,8 @@ static void read_plainly(void)
 	(void)!read(p[0], &byte, 1);
 }
 
-static void test_control(void **state)
+TEST(control)
 {
-	(void)state;
 	assert_false(ends_within(read_plainly, CONTROL_MS));
 }
 
@@ -169,9 +165,8 @@ static void fifo(void)
 	MUST(clock_now_ns() - began < 10 * FOREIGN_STALL_MS * CLOCK_NS_PER_MS);
 }
 
-static void test_pipes(void **state)
+TEST(pipes)
 {
-	(void)state;
 	assert_true(ends(robbed_pipe));
 	assert_true(ends(full_pipe));
 	assert_true(ends(fifo));
@@ -216,9 +211,8 @@ static void terminal_write(void)
 	MUST(clock_now_ns() - began < 10 * FOREIGN_STALL_MS * CLOCK_NS_PER_MS);
 }
 
-static void test_terminals(void **state)
+TEST(terminals)
 {
-	(void)state;
 	assert_true(ends(terminal_read));
 	assert_true(ends(terminal_write));
 }
@@ -274,9 +268,8 @@ static void close_lingering(void)
 	MUST(clock_now_ns() - began < AT_ONCE_NS * 10);
 }
 
-static void test_sockets(void **state)
+TEST(sockets)
 {
-	(void)state;
 	assert_true(ends(robbed_listener));
 	assert_false(ends_within(close_plainly, CONTROL_MS));
 	assert_true(ends(close_lingering));
@@ -297,12 +290,11 @@ static int kind_of(int fd)
 	return found;
 }
 
-static void test_kinds(void **state)
+TEST(kinds)
 {
 	struct sockaddr_in a;
 	int p[2], u[2], m, s;
 
-	(void)state;
 	assert_int_equal(pipe(p), 0);
 	assert_int_equal(kind_of(p[0]), FOREIGN_PIPE);
 	assert_int_equal(kind_of(p[1]), FOREIGN_PIPE);
@@ -320,15 +312,4 @@ static void test_kinds(void **state)
 	assert_int_equal(kind_of(open("/proc/self/status", O_RDONLY)), 0);
 	assert_int_equal(kind_of(open("/tmp", O_RDONLY | O_DIRECTORY)), 0);
 	assert_int_equal(kind_of(-1), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_control),   cmocka_unit_test(test_pipes),
-		cmocka_unit_test(test_terminals), cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_kinds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

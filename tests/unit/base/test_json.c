@@ -5,14 +5,11 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/utf8.h"
 
@@ -21,11 +18,10 @@
 	struct json j_;                                                                            \
 	json_init(&(j_), &(b_))
 
-static void test_nesting_and_commas(void **state)
+TEST(nesting_and_commas)
 {
 	DOCUMENT(j, b);
 
-	(void)state;
 	json_object_begin(&j);
 	json_member_str(&j, "s", "x");
 	json_member_str(&j, "none", NULL);
@@ -51,11 +47,10 @@ static void test_nesting_and_commas(void **state)
 					 "\"t\":true,\"f\":false,\"n\":null,\"r\":[2]}");
 }
 
-static void test_scalar_document_after_other_text(void **state)
+TEST(scalar_document_after_other_text)
 {
 	DOCUMENT(j, b);
 
-	(void)state;
 	buf_puts(&b, "data: ");
 	json_int(&j, 7);
 	assert_int_equal(json_finish(&j), 0);
@@ -71,9 +66,8 @@ static void check_string(const char *s, size_t len, const char *want, bool repla
 	assert_string_equal(buf_str(&b), want);
 }
 
-static void test_strings(void **state)
+TEST(strings)
 {
-	(void)state;
 	check_string("", 0, "\"\"", false);
 	check_string(NULL, 0, "\"\"", false);
 	check_string("a\"b\\c/", 6, "\"a\\\"b\\\\c/\"", false);
@@ -127,11 +121,10 @@ static bool quote_slowly(struct buf *b, const char *s, size_t len)
 
 /* Of every length around the sizes in which it is written, of every density of what needs an
  * escape. */
-static void test_long_strings(void **state)
+TEST(long_strings)
 {
 	static char text[5000];
 
-	(void)state;
 	srand(7);
 	for (int density = 1; density <= 256; density *= 2) {
 		for (size_t i = 0; i < sizeof(text); i++)
@@ -158,11 +151,10 @@ static void test_long_strings(void **state)
 	}
 }
 
-static void test_keys_are_escaped(void **state)
+TEST(keys_are_escaped)
 {
 	DOCUMENT(j, b);
 
-	(void)state;
 	json_object_begin(&j);
 	json_member_int(&j, "\"\n\xff", 1);
 	json_member_int(&j, "", 2);
@@ -171,7 +163,7 @@ static void test_keys_are_escaped(void **state)
 	assert_string_equal(buf_str(&b), "{\"\\\"\\n\xef\xbf\xbd\":1,\"\":2}");
 }
 
-static void test_base64(void **state)
+TEST(base64)
 {
 	static const char *const pairs[][2] = {
 		{ "", "" },
@@ -185,7 +177,6 @@ static void test_base64(void **state)
 		{ "\xfb\xef\xbe", "++++" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		DOCUMENT(j, b);
 		char want[32];
@@ -206,9 +197,8 @@ static void check_double(double v, unsigned int digits, const char *want)
 	assert_string_equal(buf_str(&b), want);
 }
 
-static void test_doubles(void **state)
+TEST(doubles)
 {
-	(void)state;
 	check_double(0.5, 3, "0.500");
 	check_double(-1.25, 1, "-1.2");
 	check_double(2, 0, "2");
@@ -303,7 +293,7 @@ static void nothing(struct json *j)
 	(void)j;
 }
 
-static void test_misuse(void **state)
+TEST(misuse)
 {
 	static void (*const misuses[])(struct json *) = {
 		value_without_key, container_without_key, key_twice,      key_in_array,
@@ -312,7 +302,6 @@ static void test_misuse(void **state)
 		nothing,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(misuses) / sizeof(misuses[0]); i++) {
 		DOCUMENT(j, b);
 
@@ -334,12 +323,11 @@ static void test_misuse(void **state)
 	}
 }
 
-static void test_depth(void **state)
+TEST(depth)
 {
 	DOCUMENT(j, b);
 	DOCUMENT(deep, b2);
 
-	(void)state;
 	for (int i = 0; i < JSON_DEPTH_MAX; i++)
 		json_array_begin(&j);
 	for (int i = 0; i < JSON_DEPTH_MAX; i++)
@@ -355,11 +343,10 @@ static void test_depth(void **state)
 }
 
 /* Whatever the maximum: a document that does not fit whole is an error, one that fits is whole. */
-static void test_buffer_limits(void **state)
+TEST(buffer_limits)
 {
 	static const char want[] = "{\"k\":[\"\\u0001v\",\"eHl6\",1.5,true]}";
 
-	(void)state;
 	for (size_t max = 0; max < sizeof(want) + 5; max++) {
 		_buf_ struct buf b = BUF_INIT(max);
 		struct json j;
@@ -409,7 +396,7 @@ static const char referee[] =
 	"    except UnicodeDecodeError: bad = True\n"
 	"    assert d['replaced'] == bad, raw\n";
 
-static void test_python_agrees(void **state)
+TEST(python_agrees)
 {
 	static const unsigned char crab[4] = { 0xf0, 0x9f, 0xa6, 0x80 };
 	static const char pieces[] =
@@ -418,7 +405,6 @@ static void test_python_agrees(void **state)
 	unsigned int seed = 7;
 	struct json j;
 
-	(void)state;
 	json_init(&j, &b);
 	json_array_begin(&j);
 	for (int i = 0; i < 2000; i++) {
@@ -453,23 +439,4 @@ static void test_python_agrees(void **state)
 	assert_non_null(f);
 	assert_int_equal(fwrite(b.data, 1, b.len, f), b.len);
 	assert_int_equal(pclose(f), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nesting_and_commas),
-		cmocka_unit_test(test_scalar_document_after_other_text),
-		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_long_strings),
-		cmocka_unit_test(test_keys_are_escaped),
-		cmocka_unit_test(test_base64),
-		cmocka_unit_test(test_doubles),
-		cmocka_unit_test(test_misuse),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_buffer_limits),
-		cmocka_unit_test(test_python_agrees),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

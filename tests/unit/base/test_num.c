@@ -4,13 +4,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/utf8.h"
@@ -46,7 +42,7 @@ static void check(parser *parse, const struct parse_case *cases, size_t n)
 	}
 }
 
-static void test_size(void **state)
+TEST(size)
 {
 	static const struct parse_case cases[] = {
 		{ "0", 0, 0 },
@@ -114,11 +110,10 @@ static void test_size(void **state)
 		{ "99999999999999999999999x", -EINVAL, 0 },
 	};
 
-	(void)state;
 	check(num_parse_size, cases, ARRAY_SIZE(cases));
 }
 
-static void test_duration(void **state)
+TEST(duration)
 {
 	static const struct parse_case cases[] = {
 		{ "0", 0, 0 },
@@ -157,11 +152,10 @@ static void test_duration(void **state)
 		{ "1e9", -EINVAL, 0 },
 	};
 
-	(void)state;
 	check(num_parse_duration_ms, cases, ARRAY_SIZE(cases));
 }
 
-static void test_cpus(void **state)
+TEST(cpus)
 {
 	static const struct parse_case cases[] = {
 		{ "0", 0, 0 },
@@ -185,7 +179,6 @@ static void test_cpus(void **state)
 		{ "nan", -EINVAL, 0 },
 	};
 
-	(void)state;
 	check(num_parse_cpus_milli, cases, ARRAY_SIZE(cases));
 }
 
@@ -199,7 +192,7 @@ static int parse_any(const char *s, uint64_t *ret, struct err *e)
 	return num_parse_u64(s, 0, UINT64_MAX, ret, e);
 }
 
-static void test_u64(void **state)
+TEST(u64)
 {
 	static const struct parse_case pids[] = {
 		{ "1", 0, 1 },          { "4096", 0, 4096 },  { "0", -ERANGE, 0 },
@@ -217,7 +210,6 @@ static void test_u64(void **state)
 	struct err e;
 	uint64_t v;
 
-	(void)state;
 	check(parse_pids, pids, ARRAY_SIZE(pids));
 	check(parse_any, any, ARRAY_SIZE(any));
 	assert_int_equal(num_parse_u64("9", 1, 8, &v, &e), -ERANGE);
@@ -226,12 +218,11 @@ static void test_u64(void **state)
 	assert_string_equal(e.msg, "'x' is not a whole number: expected 1 to 8");
 }
 
-static void test_messages_say_what_is_accepted(void **state)
+TEST(messages_name_the_accepted_forms)
 {
 	struct err e;
 	uint64_t v;
 
-	(void)state;
 	(void)num_parse_size("lots", &v, &e);
 	assert_string_equal(e.msg,
 			    "'lots' is not a size: expected bytes, or a number with K, M, G or T "
@@ -251,14 +242,13 @@ static void test_messages_say_what_is_accepted(void **state)
 }
 
 /* The quoted input is bounded and printable whatever it was. */
-static void test_messages_quote_safely(void **state)
+TEST(messages_quote_safely)
 {
 	static const unsigned char crab[4] = { 0xf0, 0x9f, 0xa6, 0x80 };
 	static char huge[100000];
 	struct err e;
 	uint64_t v;
 
-	(void)state;
 	(void)num_parse_size("\x1b[31m\n\x7f\xc2\x9b\xff", &v, &e);
 	assert_non_null(strstr(e.msg, "'?[31m???\?' is not"));
 	memset(huge, '9', sizeof(huge) - 1);
@@ -278,7 +268,7 @@ static void test_messages_quote_safely(void **state)
 	}
 }
 
-static void test_format_size(void **state)
+TEST(format_size)
 {
 	static const struct {
 		uint64_t bytes;
@@ -302,7 +292,6 @@ static void test_format_size(void **state)
 	};
 	char buf[NUM_FORMAT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_ptr_equal(num_format_size(cases[i].bytes, buf, sizeof(buf)), buf);
 		assert_string_equal(buf, cases[i].text);
@@ -314,7 +303,7 @@ static void test_format_size(void **state)
 	assert_string_equal(num_format_size(256 * MI, small, 1), "");
 }
 
-static void test_format_ms(void **state)
+TEST(format_ms)
 {
 	static const struct {
 		uint64_t ms;
@@ -330,24 +319,7 @@ static void test_format_ms(void **state)
 	};
 	char buf[NUM_FORMAT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_string_equal(num_format_ms(cases[i].ms, buf, sizeof(buf)), cases[i].text);
 	assert_string_equal(num_format_ms(UINT64_MAX, buf, 4), "512");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_cpus),
-		cmocka_unit_test(test_u64),
-		cmocka_unit_test(test_messages_say_what_is_accepted),
-		cmocka_unit_test(test_messages_quote_safely),
-		cmocka_unit_test(test_format_size),
-		cmocka_unit_test(test_format_ms),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,10 @@
 #include "base/options.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 enum { ONE = 1, TWO = 2, OTHER = 4 };
 
@@ -107,9 +105,8 @@ static void assert_message(int r, const char *want)
 	assert_string_equal(err.msg, want);
 }
 
-static void test_kinds(void **state)
+TEST(kinds, NULL, teardown)
 {
-	(void)state;
 	assert_int_equal(parse("--flag", "--turn", "--any", "", "--text=x=y", "--path", "/p",
 			       "--number", "9", "--size", "1M", "--time", "1m", "--cpus", "0.5",
 			       "-l", "a", "--list=b", "--pair", "k=v=w", "--max-parts", " a , b,,c",
@@ -136,9 +133,8 @@ static void test_kinds(void **state)
 	assert_true(t.flag);
 }
 
-static void test_refusals(void **state)
+TEST(refusals, NULL, teardown)
 {
-	(void)state;
 	assert_message(parse("--numbr", "1"), "unknown option '--numbr': did you mean '--number'? "
 					      "'caisson test --help' lists them");
 	assert_message(parse("-x"), "unknown option '-x'; 'caisson test --help' lists them");
@@ -164,9 +160,8 @@ static void test_refusals(void **state)
 }
 
 /* Later sources override earlier ones, and lists do not mix. */
-static void test_sources(void **state)
+TEST(sources, NULL, teardown)
 {
-	(void)state;
 	assert_int_equal(parse_env("CAISSON_NUMBER=", "CAISSON_FLAG=0", "CAISSON_TEXT=x"), 0);
 	assert_int_equal(t.number, 5);
 	assert_false(t.flag);
@@ -195,9 +190,8 @@ static void test_sources(void **state)
 		       "OLD: must be between 1 KiB and 1 MiB");
 }
 
-static void test_other_arguments(void **state)
+TEST(other_arguments, NULL, teardown)
 {
-	(void)state;
 	assert_int_equal(parse("a", "-f", "-", "--", "--flag", "b"), 0);
 	assert_int_equal(p.n_rest, 4);
 	assert_int_equal(p.n_before, 2);
@@ -212,9 +206,8 @@ static void test_other_arguments(void **state)
 }
 
 /* --help wins over everything that is wrong, but not where it is a value or somebody else's. */
-static void test_help_wanted(void **state)
+TEST(help_wanted, NULL, teardown)
 {
-	(void)state;
 	assert_int_equal(parse("--wrong", "--help"), 1);
 	assert_int_equal(parse("--number", "many", "x", "-h"), 1);
 	assert_int_equal(parse("--text", "--help"), 0);
@@ -226,13 +219,12 @@ static void test_help_wanted(void **state)
 	assert_false(options_has_word(3, ((char *[]){ "verb", "--", "--json", NULL }), "--json"));
 }
 
-static void test_help_text(void **state)
+TEST(help_text, NULL, teardown)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *f = open_memstream(&text, &size);
 
-	(void)state;
 	assert_int_equal(parse("-f"), 0);
 	assert_non_null(f);
 	options_help(&p, 0, f);
@@ -245,32 +237,16 @@ static void test_help_text(void **state)
 	free(text);
 }
 
-static void test_without_table(void **state)
+TEST(without_table)
 {
 	char *argv[] = { "serve", "--a-b", "1", "--a-b=2", "--c", NULL };
 	char *env[] = { "CAISSON_C=3", "CAISSON_A_B=4", "CAISSON_D=", NULL };
 	bool joined = false;
 
-	(void)state;
 	assert_string_equal(options_peek(argv, env, "--a-b"), "2");
 	assert_string_equal(options_peek(argv, env, "--c"), "3"); /* no value follows */
 	assert_null(options_peek(argv, env, "--d"));
 	assert_ptr_equal(options_find(argv, "--a-b", &joined), &argv[3]);
 	assert_true(joined);
 	assert_null(options_find(argv, "--a", NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_kinds, teardown),
-		cmocka_unit_test_teardown(test_refusals, teardown),
-		cmocka_unit_test_teardown(test_sources, teardown),
-		cmocka_unit_test_teardown(test_other_arguments, teardown),
-		cmocka_unit_test_teardown(test_help_wanted, teardown),
-		cmocka_unit_test_teardown(test_help_text, teardown),
-		cmocka_unit_test(test_without_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

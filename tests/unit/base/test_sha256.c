@@ -2,13 +2,10 @@
 /* test_sha256.c - The hash against the examples of its standard. */
 #include "base/sha256.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "../unit.h"
 
 /* From the standard, and a million times "a". */
-static void test_sha256(void **state)
+TEST(sha256)
 {
 	static const uint8_t abc[32] = { 0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
 					 0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
@@ -18,7 +15,6 @@ static void test_sha256(void **state)
 	struct sha256 s;
 	uint8_t got[32];
 
-	(void)state;
 	sha256_init(&s);
 	sha256_add(&s, "a", 1);
 	sha256_add(&s, "bc", 2);
@@ -29,11 +25,4 @@ static void test_sha256(void **state)
 		sha256_add(&s, "aaaaaaaaaa", 10);
 	sha256_end(&s, got);
 	assert_memory_equal(got, million, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sha256) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,9 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "../fds.h"
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 
@@ -66,11 +61,10 @@ static void at(int fd, int number)
 
 #define LIST "for i in 3 4 5 6 7 8 9 30; do [ -e /proc/self/fd/$i ] && printf '%s ' $i; done; true"
 
-static void test_places_and_closes(void **state)
+TEST(places_and_closes)
 {
 	struct spawn s = { .fds = { { 40, 3 }, { -1, 4 }, { 41, 5 } }, .n_fds = 3 };
 
-	(void)state;
 	at(text_fd("one"), 40);
 	at(text_fd("two"), 41);
 	assert_int_equal(dup2(40, 30), 30); /* inheritable, and nobody's */
@@ -83,11 +77,10 @@ static void test_places_and_closes(void **state)
 }
 
 /* The sources have the numbers of the targets, crosswise and of themselves. */
-static void test_exchanges(void **state)
+TEST(exchanges)
 {
 	struct spawn s = { .fds = { { 41, 40 }, { 40, 41 }, { 42, 42 } }, .n_fds = 3 };
 
-	(void)state;
 	at(text_fd("forty"), 40);
 	at(text_fd("forty-one"), 41);
 	at(text_fd("forty-two"), 42);
@@ -100,14 +93,13 @@ static void test_exchanges(void **state)
 	}
 }
 
-static void test_environment(void **state)
+TEST(environment)
 {
 	static const char *const names[] = { "A=", "LONG=", NULL };
 	char a[] = "A=1", b[] = "AB=2", l[] = "LONG=3";
 	char *env[] = { a, b, l, NULL }, *picked[3], *one[2];
 	struct spawn s = { 0 };
 
-	(void)state;
 	assert_string_equal(run(&s, "echo \"$A$AB$LONG$HOME\""), "\n");
 	spawn_pick_env(env, names, picked, ARRAY_SIZE(picked));
 	s.envp = picked;
@@ -124,12 +116,11 @@ static const char *signals(struct spawn *s)
 					      "/proc/self/status", NULL });
 }
 
-static void test_signals(void **state)
+TEST(signals)
 {
 	sigset_t usr1, all, old;
 	struct spawn s = { 0 };
 
-	(void)state;
 	(void)sigemptyset(&usr1);
 	(void)sigaddset(&usr1, SIGUSR1);
 	(void)sigfillset(&all);
@@ -145,12 +136,11 @@ static void test_signals(void **state)
 	(void)signal(SIGUSR2, SIG_DFL);
 }
 
-static void test_input_and_group(void **state)
+TEST(input_and_group)
 {
 	char own[32];
 	struct spawn s = { .no_input = true };
 
-	(void)state;
 	(void)snprintf(own, sizeof(own), "/dev/null\n%d\n", (int)getpgrp());
 	assert_string_equal(run(&s, "readlink /proc/self/fd/0; cut -d' ' -f5 /proc/$$/stat"), own);
 	s.own_group = true;
@@ -158,7 +148,7 @@ static void test_input_and_group(void **state)
 			    "own\n");
 }
 
-static void test_failures(void **state)
+TEST(failures)
 {
 	struct rlimit before, few;
 	char none[] = "/nonexistent/program", *argv[] = { none, NULL };
@@ -167,7 +157,6 @@ static void test_failures(void **state)
 	pid_t pid = 77;
 	int n = open_fds();
 
-	(void)state;
 	assert_int_equal(spawn_program(&s, &pid, &e), -ENOENT);
 	assert_string_equal(e.msg, "start /nonexistent/program: No such file or directory");
 	s.path = NULL;
@@ -185,15 +174,4 @@ static void test_failures(void **state)
 	assert_int_equal(pid, 77);
 	assert_int_equal(open_fds(), n);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child was left */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places_and_closes), cmocka_unit_test(test_exchanges),
-		cmocka_unit_test(test_environment),       cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_input_and_group),   cmocka_unit_test(test_failures),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

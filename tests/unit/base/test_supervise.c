@@ -2,17 +2,13 @@
 /* test_supervise.c - Workers follow one another, and the last one's exit status is the end. */
 #include "base/supervise.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 /* Shared with the workers. */
 static struct {
@@ -42,11 +38,10 @@ static int work(void *arg, uint32_t life)
 	return seen->status;
 }
 
-static void test_follows(void **state)
+TEST(follows)
 {
 	struct supervise s = { .work = work, .lives_max = 5, .failed = 9, .pause_ms = 1 };
 
-	(void)state;
 	seen->killed = 3;
 	seen->status = 4;
 	assert_int_equal(supervise(&s), 4);
@@ -56,13 +51,12 @@ static void test_follows(void **state)
 	assert_int_equal(seen->lives, 5);
 }
 
-static void test_insists(void **state)
+TEST(insists)
 {
 	struct supervise s = {
 		.work = work, .lives_max = 3, .failed = 9, .insist = true, .pause_ms = 1
 	};
 
-	(void)state;
 	seen->killed = 0;
 	seen->status = 4;
 	assert_int_equal(supervise(&s), 9);
@@ -73,13 +67,12 @@ static void test_insists(void **state)
 }
 
 /* Of a worker that was killed nothing is left when the next one begins. */
-static void test_buries(void **state)
+TEST(buries)
 {
 	struct supervise s = {
 		.work = work, .lives_max = 2, .failed = 9, .bury_all = true, .pause_ms = 1
 	};
 
-	(void)state;
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	seen->killed = 1;
 	seen->status = 0;
@@ -101,14 +94,13 @@ static bool note_wait(void *arg, pid_t worker, unsigned int ms, int *ret_status)
 	return seen->waits < 5;
 }
 
-static void test_pauses(void **state)
+TEST(pauses)
 {
 	struct supervise s = {
 		.work = work, .failed = 9, .pause_ms = 100, .pause_max_ms = 500, .wait = note_wait
 	};
 	const unsigned int expected[] = { 100, 200, 400, 500, 500 };
 
-	(void)state;
 	seen->killed = 100;
 	assert_int_equal(supervise(&s), 9);
 	assert_int_equal(seen->waits, 5);
@@ -117,13 +109,6 @@ static void test_pauses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_follows),
-		cmocka_unit_test(test_insists),
-		cmocka_unit_test(test_buries),
-		cmocka_unit_test(test_pauses),
-	};
-
 	seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return seen == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+	return seen == MAP_FAILED ? 1 : unit_run();
 }

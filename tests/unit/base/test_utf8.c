@@ -2,13 +2,10 @@
 /* test_utf8.c - UTF-8: every code point, every short byte sequence, and truncation. */
 #include "base/utf8.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static size_t encode(uint32_t c, char out[4])
 {
@@ -24,11 +21,10 @@ static size_t encode(uint32_t c, char out[4])
 	return n;
 }
 
-static void test_every_code_point(void **state)
+TEST(every_code_point)
 {
 	char s[4];
 
-	(void)state;
 	for (uint32_t c = 0; c < 0x200000; c++) {
 		bool good = c <= 0x10ffff && !(c >= 0xd800 && c <= 0xdfff);
 		size_t n = encode(c, s);
@@ -41,11 +37,10 @@ static void test_every_code_point(void **state)
 }
 
 /* Counted against the definition: of all 3-byte strings exactly those that encode are valid. */
-static void test_every_short_sequence(void **state)
+TEST(every_short_sequence)
 {
 	size_t two = 0, three = 0;
 
-	(void)state;
 	for (uint32_t v = 0; v < 1u << 24; v++) {
 		char s[3] = { (char)(v >> 16), (char)(v >> 8), (char)v };
 
@@ -57,7 +52,7 @@ static void test_every_short_sequence(void **state)
 	assert_int_equal(three, 0x10000 - 0x800 - 0x800);
 }
 
-static void test_overlong_and_outside(void **state)
+TEST(overlong_and_outside)
 {
 	static const char *const bad[] = {
 		"\xc0\x80",
@@ -82,7 +77,6 @@ static void test_overlong_and_outside(void **state)
 		"\xf0\x9f\xa6\x28",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(utf8_next(bad[i], strlen(bad[i])), 0);
 		assert_false(utf8_valid(bad[i], strlen(bad[i])));
@@ -90,9 +84,8 @@ static void test_overlong_and_outside(void **state)
 }
 
 /* A bad byte at every offset of texts longer and shorter than a machine word; exact allocations. */
-static void test_valid_finds_the_bad_byte_anywhere(void **state)
+TEST(valid_finds_the_bad_byte_anywhere)
 {
-	(void)state;
 	for (size_t len = 0; len < 40; len++) {
 		char *s = malloc(len ? len : 1);
 
@@ -116,13 +109,12 @@ static void test_valid_finds_the_bad_byte_anywhere(void **state)
 	assert_true(utf8_valid("a\0b", 3));
 }
 
-static void test_truncate(void **state)
+TEST(truncate)
 {
 	/* 1 + 2 + 3 + 4 bytes, then 1 */
 	static const char s[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\xa6\x80z";
 	static const size_t at[] = { 0, 1, 3, 6, 10, 11, 11, 11 };
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(at) / sizeof(at[0]); n++)
 		assert_int_equal(utf8_truncate(s, sizeof(s) - 1, n), at[n]);
 	assert_int_equal(utf8_truncate(s, sizeof(s) - 1, SIZE_MAX), 11);
@@ -138,30 +130,15 @@ static void test_truncate(void **state)
 	assert_int_equal(utf8_truncate("\0\0\0", 3, 2), 2);
 }
 
-static void test_fit(void **state)
+TEST(fit)
 {
 	static const char s[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\xa6\x80z"; /* 1, 2, 3, 4 and 1 bytes
 									   */
 	static const size_t fits[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11 };
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(fits) / sizeof(fits[0]); n++)
 		assert_int_equal(utf8_fit(s, sizeof(s) - 1, n), fits[n]);
-	/* What is no character is one of one byte. */
+	/* An invalid byte counts as a character of one byte. */
 	assert_int_equal(utf8_fit("\xff\xff\xff", 3, 2), 2);
 	assert_int_equal(utf8_fit("", 0, 0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_code_point),
-		cmocka_unit_test(test_every_short_sequence),
-		cmocka_unit_test(test_overlong_and_outside),
-		cmocka_unit_test(test_valid_finds_the_bad_byte_anywhere),
-		cmocka_unit_test(test_truncate),
-		cmocka_unit_test(test_fit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

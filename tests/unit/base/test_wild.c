@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_wild.c - What patterns match, and what they do not. */
+/* test_wild.c - Texts that patterns match, and texts that they do not match. */
 #include "base/wild.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/fd.h"
+
+#include "../unit.h"
 
 static const struct {
 	const char *pattern, *text;
@@ -37,17 +32,9 @@ static const struct {
 	{ "[ab]", "a", false },
 };
 
-static void test_match(void **state)
+TEST(match)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (wild_match(rows[i].pattern, rows[i].text) != rows[i].matches)
 			fail_msg("'%s' and '%s'", rows[i].pattern, rows[i].text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_match) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
 /* test_names.c - Aliases, variables, and whether an entry is ourselves. */
 #include "bridge/config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 
 static bool none(const void *arg, const char *alias)
@@ -25,7 +21,7 @@ static bool some(const void *arg, const char *alias)
 	return strcmp(alias, "git_hub") == 0 || strcmp(alias, "git_hub_2") == 0;
 }
 
-static void test_alias(void **state)
+TEST(alias)
 {
 	static const char *const rows[][2] = {
 		{ "weather", "weather" },    { "git-hub", "git_hub" },  { "a.b/c d", "a_b_c_d" },
@@ -35,7 +31,6 @@ static void test_alias(void **state)
 	};
 	char alias[80];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		bridge_alias(rows[i][0], none, NULL, alias, sizeof(alias));
 		assert_string_equal(alias, rows[i][1]);
@@ -55,7 +50,7 @@ static const char *variable(const char *name)
 	return strcmp(name, "HOME") == 0 ? "/home/me" : strcmp(name, "EMPTY") == 0 ? "" : NULL;
 }
 
-static void test_expand(void **state)
+TEST(expand)
 {
 	static const char *const rows[][2] = {
 		{ "plain", "plain" },
@@ -69,7 +64,6 @@ static void test_expand(void **state)
 		{ "${}", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct err e = { 0 };
 		char *text = bridge_expand(rows[i][0], variable, &e);
@@ -94,14 +88,13 @@ static bool self_url(const char *url)
 	return bridge_is_self(&s, own);
 }
 
-static void test_self(void **state)
+TEST(self)
 {
 	char caisson[] = "/usr/bin/caisson", mcp[] = "mcp", run[] = "run", env[] = "env";
 	char *own[] = { caisson, mcp, NULL }, *behind[] = { env, caisson, mcp, NULL },
 	     *other[] = { caisson, run, NULL };
 	struct server_config s = { .transport = BRIDGE_STDIO };
 
-	(void)state;
 	s.argv = own;
 	assert_true(bridge_is_self(&s, NULL));
 	s.argv = behind;
@@ -117,7 +110,7 @@ static void test_self(void **state)
 	assert_false(self_url("https://example.com:8001/mcp"));
 }
 
-static void test_keys(void **state)
+TEST(keys)
 {
 	static const struct {
 		const char *key, *meant; /* NULL: it is one of ours, or somebody else's */
@@ -153,23 +146,10 @@ static void test_keys(void **state)
 		{ "\xc3\xbc", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *meant = bridge_key_meant(rows[i].key);
 
 		if (!rows[i].meant != !meant || (meant && strcmp(meant, rows[i].meant) != 0))
 			fail_msg("'%s': %s", rows[i].key, meant ? meant : "nothing");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alias),
-		cmocka_unit_test(test_expand),
-		cmocka_unit_test(test_self),
-		cmocka_unit_test(test_keys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_text.c - Events in pieces of any size; headers that tools ask for. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "bridge/event_stream.h"
 #include "bridge/upstream.h"
@@ -41,9 +38,8 @@ static void feed_events(const char *text, size_t piece, const char *expected, co
 	event_stream_free(&v);
 }
 
-static void test_events(void **state)
+TEST(events)
 {
-	(void)state;
 	for (size_t piece = 1; piece < 80; piece++) {
 		feed_events("\xef\xbb\xbf"
 			    "data: a\n\ndata:b\rdata: c\r\r",
@@ -74,7 +70,7 @@ static json_t *tool(const char *properties)
 	return t;
 }
 
-static void test_headers(void **state)
+TEST(headers)
 {
 	static const char *const bad[] = {
 		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"\"}}",
@@ -88,7 +84,6 @@ static void test_headers(void **state)
 		"{\"a\":\"\\u00e4\",\"b\":{\"c\":7},\"d\":null,\"e\":true,\"f\":\"\"}";
 	json_t *t;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		t = tool(bad[i]);
 		if (tools_check_headers(t))
@@ -111,7 +106,7 @@ static void test_headers(void **state)
 	json_decref(t);
 }
 
-static void test_encode(void **state)
+TEST(encode)
 {
 	static const char *const rows[][2] = {
 		{ "plain text", "plain text" },
@@ -121,7 +116,6 @@ static void test_encode(void **state)
 		{ "", "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		_buf_ struct buf out = BUF_INIT(100), back = BUF_INIT(100);
 
@@ -130,15 +124,4 @@ static void test_encode(void **state)
 		assert_int_equal(mcp_header_decode(buf_str(&out), &back), 0);
 		assert_string_equal(buf_str(&back), rows[i][0]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_encode),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,11 @@
 /* test_bucket.c - Lists that are no trees, manifests, archives. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "archive/writer.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -41,7 +36,7 @@ static int check(const char *const *keys, size_t n, const char *prefix, struct e
 	return r == 0 ? listing_check(&l, e) : r;
 }
 
-static void test_listing(void **state)
+TEST(listing)
 {
 	const char *good[] = { "p/", "p/b", "p/a/c", "p/a/", "p/a-b" };
 	const char *escape[] = { "p/ok", "p/a/../b", "p//x" };
@@ -50,7 +45,6 @@ static void test_listing(void **state)
 	const char *other[] = { "q/a" };
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(check(good, 5, "p/", &e), 0);
 	assert_int_equal(check(escape, 3, "p/", &e), -EINVAL);
 	assert_non_null(strstr(e.msg, "2 keys"));
@@ -62,7 +56,7 @@ static void test_listing(void **state)
 	assert_int_equal(check(other, 1, "p/", &e), -EBADMSG);
 }
 
-static void test_manifest(void **state)
+TEST(manifest)
 {
 	static const char text[] = "12 e2 h2 b c\0"
 				   "0   a\n\0";
@@ -72,7 +66,6 @@ static void test_manifest(void **state)
 	struct job j = { .q = &q };
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(manifest_parse(text, sizeof(text) - 1, &m), 0);
 	assert_int_equal(m.n, 2);
 	assert_string_equal(m.list[0].path, "a\n");
@@ -100,12 +93,11 @@ static void test_manifest(void **state)
 	assert_int_equal(rmdir(temp), 0);
 }
 
-static void test_manifest_refused(void **state)
+TEST(manifest_refused)
 {
 	static const char *const bad[] = { "x", "1 e", "1 e h", "x e h p", "1 e h ", "-1 e h p" };
 	struct manifest m;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_int_equal(manifest_parse(bad[i], strlen(bad[i]) + 1, &m), -EBADMSG);
 	assert_int_equal(manifest_parse("1 e h p", 7, &m), -EBADMSG); /* no end */
@@ -115,7 +107,7 @@ static void test_manifest_refused(void **state)
  * Two entries with content: one is read, the other passed over; the pipe is read no further than
  * the end.
  */
-static void test_archive(void **state)
+TEST(archive)
 {
 	char long_name[301], data[8];
 	struct archive_in in;
@@ -124,7 +116,6 @@ static void test_archive(void **state)
 	int ends[2];
 	const struct tar_writer w = { tar_put_fd, &ends[1] };
 
-	(void)state;
 	memset(long_name, 'n', 300);
 	long_name[150] = '/';
 	long_name[300] = '\0';
@@ -158,16 +149,4 @@ static void test_archive(void **state)
 	assert_int_equal(archive_next(&in, &a, &e), -ENODATA);
 	archive_free(&in);
 	(void)close(ends[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_manifest),
-		cmocka_unit_test(test_manifest_refused),
-		cmocka_unit_test(test_archive),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup_kit.h - What the tests of cgroups on a real kernel share: the site, children inside of a
- * cgroup and what they do there. Included once, by test_cgroup_kernel.c.
+ * cgroup_kit.h - Shared by the tests of cgroups on a real Linux kernel: the site, children inside
+ * of a cgroup and what they do there. Included once, by test_cgroup_kernel.c.
  */
 #ifndef CAISSON_TESTS_CGROUP_KIT_H
 #define CAISSON_TESTS_CGROUP_KIT_H
@@ -17,9 +17,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define REMOVE_MS 5000

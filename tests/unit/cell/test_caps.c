@@ -7,16 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
+#include "../unit.h"
 
 #define INIT_CAPS (1ull << CAP_KILL | 1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP)
 
@@ -54,9 +51,8 @@ static void check_sets(uint64_t inheritable, uint64_t permitted, uint64_t boundi
 	CHILD_CHECK(s.ambient == ambient);
 }
 
-static void keep_nothing(void *arg)
+ROOT_TEST(keep_nothing, "dropping capabilities")
 {
-	(void)arg;
 	CHILD_CHECK(caps_keep(0, 0) == 0);
 	check_sets(0, 0, 0, 0);
 	/* And it is true for what the kernel permits, not only for what it prints. */
@@ -67,13 +63,12 @@ static void keep_nothing(void *arg)
 	check_sets(0, 0, 0, 0);
 }
 
-static void keep_some(void *arg)
+ROOT_TEST(keep_some, "dropping capabilities")
 {
-	(void)arg;
 	CHILD_CHECK(caps_keep(INIT_CAPS, 0) == 0);
 	check_sets(0, INIT_CAPS, INIT_CAPS, 0);
 	CHILD_CHECK(caps_keep(INIT_CAPS, 0) == 0);
-	/* What is gone does not come back. */
+	/* A capability that was dropped does not come back. */
 	CHILD_CHECK(caps_keep(INIT_CAPS | 1ull << CAP_SYS_ADMIN, 0) == -EPERM);
 	check_sets(0, INIT_CAPS, INIT_CAPS, 0);
 	CHILD_CHECK(caps_keep(0, 0) == 0);
@@ -81,9 +76,8 @@ static void keep_some(void *arg)
 }
 
 /* Ambient: they survive an execve; and taking them away again leaves none. */
-static void keep_ambient(void *arg)
+ROOT_TEST(keep_ambient, "dropping capabilities")
 {
-	(void)arg;
 	CHILD_CHECK(caps_keep(INIT_CAPS, 1) == 0);
 	check_sets(INIT_CAPS, INIT_CAPS, INIT_CAPS, INIT_CAPS);
 	CHILD_CHECK(caps_keep(INIT_CAPS, 0) == 0);
@@ -93,11 +87,10 @@ static void keep_ambient(void *arg)
 		   1ull << CAP_SETPCAP);
 }
 
-static void bound(void *arg)
+ROOT_TEST(bound, "dropping capabilities")
 {
 	struct sets before = read_sets();
 
-	(void)arg;
 	CHILD_CHECK(caps_bound(~0ull) == 0);
 	check_sets(before.inheritable, before.permitted, before.bounding, before.ambient);
 	CHILD_CHECK(caps_bound(1ull << CAP_KILL) == 0);
@@ -111,9 +104,8 @@ static void bound(void *arg)
 }
 
 /* The bounding set cannot be emptied after SETPCAP is gone: the order in which init works. */
-static void bound_too_late(void *arg)
+ROOT_TEST(bound_too_late, "dropping capabilities")
 {
-	(void)arg;
 	CHILD_CHECK(caps_keep(1ull << CAP_KILL, 0) == 0);
 	CHILD_CHECK(caps_bound(1ull << CAP_KILL) == 0);
 	CHILD_CHECK(caps_bound(0) == -EPERM);
@@ -122,9 +114,8 @@ static void bound_too_late(void *arg)
 }
 
 /* The way of a command: empty the bounding set, change the user, drop what is left. */
-static void command_way(void *arg)
+ROOT_TEST(command_way, "dropping capabilities")
 {
-	(void)arg;
 	CHILD_CHECK(caps_keep(INIT_CAPS, 0) == 0);
 	CHILD_CHECK(caps_bound(0) == 0);
 	CHILD_CHECK(setresgid(CHILD_NOBODY, CHILD_NOBODY, CHILD_NOBODY) == 0);
@@ -135,19 +126,17 @@ static void command_way(void *arg)
 }
 
 /* Without the bounding set it needs no privilege, and takes everything that is not in that set. */
-static void drop(void *arg)
+ROOT_TEST(drop, "dropping capabilities")
 {
 	uint64_t bounding = read_sets().bounding;
 
-	(void)arg;
 	CHILD_CHECK(caps_drop() == 0);
 	check_sets(0, 0, bounding, 0);
 	CHILD_CHECK(caps_drop() == 0);
 }
 
-static void drop_ambient(void *arg)
+ROOT_TEST(drop_ambient, "dropping capabilities")
 {
-	(void)arg;
 	CHILD_CHECK(caps_keep(INIT_CAPS, 1) == 0);
 	CHILD_CHECK(caps_drop() == 0);
 	check_sets(0, 0, INIT_CAPS, 0);
@@ -155,49 +144,12 @@ static void drop_ambient(void *arg)
 }
 
 /* Somebody without privilege is told, not left believing. */
-static void ordinary_user(void *arg)
+CHILD_TEST(ordinary_user)
 {
-	(void)arg;
 	child_become_nobody();
 	if (read_sets().bounding == 0)
 		CHILD_SKIP("the bounding set is empty already");
 	CHILD_CHECK(caps_bound(0) == -EPERM);
 	CHILD_CHECK(caps_keep(0, 0) == -EPERM);
-	drop(NULL);
-}
-
-#define ROOT_TEST(name)                                                                            \
-	static void test_##name(void **state)                                                      \
-	{                                                                                          \
-		(void)state;                                                                       \
-		need_root("dropping capabilities");                                                \
-		child_run(name, NULL);                                                             \
-	}
-
-ROOT_TEST(keep_nothing)
-ROOT_TEST(keep_some)
-ROOT_TEST(keep_ambient)
-ROOT_TEST(bound)
-ROOT_TEST(bound_too_late)
-ROOT_TEST(command_way)
-ROOT_TEST(drop)
-ROOT_TEST(drop_ambient)
-
-static void test_ordinary_user(void **state)
-{
-	(void)state;
-	child_run(ordinary_user, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keep_nothing),   cmocka_unit_test(test_keep_some),
-		cmocka_unit_test(test_keep_ambient),   cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_bound_too_late), cmocka_unit_test(test_command_way),
-		cmocka_unit_test(test_drop),           cmocka_unit_test(test_drop_ambient),
-		cmocka_unit_test(test_ordinary_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	child_drop(NULL);
 }

@@ -5,12 +5,9 @@
 #include "cell/cgroup_ops.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static struct cgroup_text text(const char *s)
 {
@@ -34,7 +31,7 @@ static void assert_at(const struct cgroup_map *m, enum cgroup_role role, const c
 }
 
 /* Controllers each on a v1 mount of their own, a bare v2 tree beside them. */
-static void test_hybrid(void **state)
+TEST(hybrid)
 {
 	static const char self[] = "9:name=systemd:/\n"
 				   "8:pids:/\n"
@@ -57,7 +54,6 @@ static void test_hybrid(void **state)
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(map(&m, self, mounts, &missing), CGROUP_HYBRID);
 	assert_int_equal(missing, 0);
 	assert_at(&m, CGROUP_MEMORY, "/sys/fs/cgroup/memory",
@@ -87,12 +83,11 @@ static const char debian_mounts[] =
 	"30 23 0:27 / /sys/fs/pstore rw,nosuid,nodev,noexec,relatime shared:10 - pstore pstore rw\n";
 
 /* Debian 12: one v2 tree, root logged in over ssh. */
-static void test_v2_systemd(void **state)
+TEST(v2_systemd)
 {
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(map(&m, "0::/user.slice/user-0.slice/session-3.scope\n", debian_mounts,
 			     &missing),
 			 CGROUP_V2);
@@ -102,7 +97,7 @@ static void test_v2_systemd(void **state)
 }
 
 /* Ubuntu 24.04: a terminal of a user's desktop session; the scope's name holds colons. */
-static void test_v2_user_session(void **state)
+TEST(v2_user_session)
 {
 	static const char self[] =
 		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/"
@@ -114,7 +109,6 @@ static void test_v2_user_session(void **state)
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(map(&m, self, mounts, &missing), CGROUP_V2);
 	assert_at(&m, CGROUP_UNIFIED, "/sys/fs/cgroup",
 		  "/user.slice/user-1000.slice/user@1000.service/app.slice/"
@@ -122,7 +116,7 @@ static void test_v2_user_session(void **state)
 }
 
 /* A v2 machine on which some program mounted one old controller that we do not need. */
-static void test_v2_with_net_cls(void **state)
+TEST(v2_with_net_cls)
 {
 	static const char mounts[] =
 		"29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
@@ -130,13 +124,12 @@ static void test_v2_with_net_cls(void **state)
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(map(&m, "2:net_cls:/\n0::/init.scope\n", mounts, &missing), CGROUP_V2);
 	assert_at(&m, CGROUP_UNIFIED, "/sys/fs/cgroup", "/init.scope");
 }
 
 /* Docker on v1 shows a container its own part of each hierarchy, read-only. */
-static void test_docker_v1(void **state)
+TEST(docker_v1)
 {
 	static const char self[] = "12:memory:/docker/0123abcd\n"
 				   "8:pids:/docker/0123abcd\n"
@@ -153,7 +146,6 @@ static void test_docker_v1(void **state)
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(map(&m, self, mounts, &missing), CGROUP_V1);
 	assert_at(&m, CGROUP_MEMORY, "/sys/fs/cgroup/memory", "");
 	assert_true(m.at[CGROUP_MEMORY].read_only);
@@ -164,7 +156,7 @@ static void test_docker_v1(void **state)
 }
 
 /* systemd's legacy layout; one mount point with a space; we are deeper than the mount's root. */
-static void test_comounted(void **state)
+TEST(comounted)
 {
 	static const char self[] = "11:pids:/system.slice/job.service\n"
 				   "6:cpu,cpuacct:/system.slice/job.service/deep\n"
@@ -177,19 +169,17 @@ static void test_comounted(void **state)
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	assert_int_equal(map(&m, self, mounts, &missing), CGROUP_V1);
 	assert_at(&m, CGROUP_CPU, "/cg x/cpu,cpuacct", "/system.slice/job.service/deep");
 	assert_at(&m, CGROUP_CPUACCT, "/cg x/cpu,cpuacct", "/system.slice/job.service/deep");
 	assert_at(&m, CGROUP_MEMORY, "/cg x/memory", "/system.slice/job.service");
 }
 
-static void test_cgroup_namespace(void **state)
+TEST(cgroup_namespace)
 {
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	/* Mounted inside: both positions start at the namespace's root. */
 	assert_int_equal(map(&m, "0::/\n", "40 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
 			     &missing),
@@ -218,12 +208,11 @@ static void test_cgroup_namespace(void **state)
 			 CGROUP_NONE);
 }
 
-static void test_choice_of_mounts(void **state)
+TEST(choice_of_mounts)
 {
 	struct cgroup_map m;
 	unsigned int missing;
 
-	(void)state;
 	/* A read-only one gives way to a writable one, a writable one stays. */
 	(void)map(&m, "0::/a\n",
 		  "1 0 0:1 / /ro ro,nosuid - cgroup2 c rw\n2 0 0:1 / /rw rw - cgroup2 c rw\n"
@@ -243,13 +232,12 @@ static void test_choice_of_mounts(void **state)
 			 CGROUP_NONE);
 }
 
-static void test_missing(void **state)
+TEST(missing)
 {
 	struct cgroup_map m;
 	unsigned int missing;
 	char buf[64], huge[1024];
 
-	(void)state;
 	/* The pids controller is bound to v1 but mounted nowhere. */
 	assert_int_equal(
 		map(&m, "3:pids:/\n2:memory:/\n1:cpu:/\n",
@@ -288,11 +276,10 @@ static void test_missing(void **state)
 		assert_int_equal(map(&m, "0::/\n", bad[i], &missing), CGROUP_NONE);
 }
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
 	uint64_t v = 7;
 
-	(void)state;
 	assert_true(cgroup_text_u64(text("4096\n"), &v));
 	assert_int_equal(v, 4096);
 	assert_true(cgroup_text_u64(text("max\n"), &v));
@@ -333,11 +320,10 @@ static void test_numbers(void **state)
 	assert_int_equal(cgroup_text_ppid(text("nonsense")), 0);
 }
 
-static void test_quota(void **state)
+TEST(quota)
 {
 	uint64_t quota, period;
 
-	(void)state;
 	/* Every share there is must be one the kernel takes, and come back as itself. */
 	for (uint32_t milli = 1; milli <= 10000000; milli = milli < 4000 ? milli + 1 : milli * 3) {
 		cgroup_quota(milli, &quota, &period);
@@ -349,7 +335,7 @@ static void test_quota(void **state)
 	assert_int_equal(cgroup_quota_milli(UINT64_MAX, 1), 0);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
 	static const char *const good[] = {
 		"a", "0", "cell-0001", "-",
@@ -368,14 +354,13 @@ static void test_names(void **state)
 		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz012345678901"
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_true(cgroup_name_valid(good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(cgroup_name_valid(bad[i]));
 }
 
-static void test_removable(void **state)
+TEST(removable)
 {
 	static const char *const bad[] = {
 		"",
@@ -401,7 +386,6 @@ static void test_removable(void **state)
 	};
 	char huge[CGROUP_PATH_MAX + 32];
 
-	(void)state;
 	assert_true(cgroup_path_removable("/sys/fs/cgroup/caisson/cell-1"));
 	assert_true(cgroup_path_removable("/caisson/x"));
 	assert_true(cgroup_path_removable("/sys/fs/cgroup/cpu/a/caisson-cell-1"));
@@ -413,7 +397,7 @@ static void test_removable(void **state)
 	assert_false(cgroup_path_removable(huge));
 }
 
-static void test_plan(void **state)
+TEST(plan)
 {
 	struct cgroup_site s = { .kind = CGROUP_V1,
 				 .n_dirs = 2,
@@ -422,7 +406,6 @@ static void test_plan(void **state)
 	struct cgroup c;
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(cgroup_plan(&s, "cell-7", &c, &e), 0);
 	assert_int_equal(c.n_dirs, 2);
 	assert_string_equal(c.path[0], "/cg/memory/a/caisson-cell-7");
@@ -438,26 +421,4 @@ static void test_plan(void **state)
 	assert_int_equal(cgroup_plan(&s, "cell-7", &c, &e), -EINVAL);
 	assert_string_equal(cgroup_kind_str(CGROUP_HYBRID), "hybrid");
 	assert_string_equal(cgroup_kind_str(CGROUP_KINDS_), "?");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hybrid),
-		cmocka_unit_test(test_v2_systemd),
-		cmocka_unit_test(test_v2_user_session),
-		cmocka_unit_test(test_v2_with_net_cls),
-		cmocka_unit_test(test_docker_v1),
-		cmocka_unit_test(test_comounted),
-		cmocka_unit_test(test_cgroup_namespace),
-		cmocka_unit_test(test_choice_of_mounts),
-		cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_quota),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_removable),
-		cmocka_unit_test(test_plan),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /*
  * test_cgroup_enter.c - Ways into a cgroup: opened by who may, used by who moves. A process that is
  * cloned by us enters what clone3() did not. A zygote's user moves its own processes and nobody
- * else's; on v2 it is given nothing, and moved. What cannot be opened leaves nothing open.
+ * else's; on v2 it is given nothing, and moved. A failure to open leaves nothing open.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -10,8 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 #define REMOVE_MS 5000
 
@@ -45,6 +41,8 @@ static int find_site(void **state)
 	}
 	return want && strcmp(want, cgroup_kind_str(site.kind)) != 0 ? -1 : 0;
 }
+
+struct unit_fixture unit_group = { find_site, NULL };
 
 /* A cgroup of our own for each test. */
 static int setup(void **state)
@@ -71,6 +69,8 @@ static int teardown(void **state)
 		return -1;
 	return open_fds() == fds_before ? 0 : -1;
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 #define need_site()                                                                                \
 	do {                                                                                       \
@@ -111,9 +111,8 @@ static void check_v1_files(void)
 	assert_int_equal(enter.n, n);
 }
 
-static void test_open(void **state)
+TEST(open)
 {
-	(void)state;
 	need_site();
 	memset(&enter, 0xa5, sizeof(enter));
 	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
@@ -128,9 +127,8 @@ static void test_open(void **state)
 }
 
 /* For a zygote the same files; of a v2 tree it is given nothing. */
-static void test_join_open(void **state)
+TEST(join_open)
 {
-	(void)state;
 	need_site();
 	memset(&enter, 0xa5, sizeof(enter));
 	assert_int_equal(cgroup_join_open(&cell, 0, &enter, &err), 0);
@@ -176,9 +174,8 @@ static void move(void *arg)
 	move_in();
 }
 
-static void test_move(void **state)
+TEST(move)
 {
-	(void)state;
 	need_site();
 	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
 	child_run(move, NULL);
@@ -217,11 +214,10 @@ static void move_as_root(void *arg)
 	CHILD_CHECK(can_move(*roots));
 }
 
-static void test_no_more_than_its_own(void **state)
+TEST(no_more_than_its_own)
 {
 	int ends[2];
 
-	(void)state;
 	need_site();
 	if (geteuid() != 0 || cell.kind == CGROUP_V2) {
 		printf("# skipped: needs root and v1 cgroups\n");
@@ -283,11 +279,10 @@ static void moved(void *arg)
 	CHILD_CHECK(memberships(v2) == 0);
 }
 
-static void test_v2(void **state)
+TEST(v2)
 {
 	struct cgroup v2;
 
-	(void)state;
 	need_site();
 	if (!only_unified(&v2)) {
 		printf("# skipped: no v2 tree here\n");
@@ -302,13 +297,12 @@ static void test_v2(void **state)
 	child_run(moved, &v2);
 }
 
-/* A directory that is gone, and descriptors that are none: said, and nothing stays open. */
-static void test_open_failures(void **state)
+/* A directory that is gone, and invalid descriptors: reported, and nothing stays open. */
+TEST(open_failures)
 {
 	struct cgroup broken;
 	int held = open_fds();
 
-	(void)state;
 	need_site();
 	for (size_t i = 0; i < cell.n_dirs; i++) {
 		broken = cell;
@@ -336,13 +330,12 @@ static void test_open_failures(void **state)
 	assert_int_equal(open_fds(), held + 1);
 }
 
-/* What can not be written to is an error, not a membership. */
-static void test_enter_failures(void **state)
+/* A file that cannot be written to is an error, not a membership. */
+TEST(enter_failures)
 {
 	_fd_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	_fd_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-	(void)state;
 	enter = (struct cgroup_enter){ .n = 0 };
 	assert_int_equal(cgroup_enter_self(&enter), 0);
 	enter = (struct cgroup_enter){ .n = 1, .fd = { null } };
@@ -353,16 +346,15 @@ static void test_enter_failures(void **state)
 	assert_int_equal(cgroup_enter_self(&enter), -EBADF);
 }
 
-/* A cell that is over can not be entered any more, though its files are still open. */
+/* A cell that is over cannot be entered any more, though its files are still open. */
 static void late(void *arg)
 {
 	(void)arg;
 	CHILD_CHECK(cgroup_enter_self(&enter) == -ENODEV);
 }
 
-static void test_too_late(void **state)
+TEST(too_late)
 {
-	(void)state;
 	need_site();
 	if (cell.kind == CGROUP_V2) {
 		printf("# skipped: on v2 nobody holds files of a cell\n");
@@ -372,21 +364,4 @@ static void test_too_late(void **state)
 	assert_int_equal(cgroup_remove(&cell, REMOVE_MS, &err), 0);
 	child_run(late, NULL);
 	cgroup_enter_close(&enter);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_open),
-		TEST(test_join_open),
-		TEST(test_move),
-		TEST(test_no_more_than_its_own),
-		TEST(test_v2),
-		TEST(test_open_failures),
-		TEST(test_enter_failures),
-		TEST(test_too_late),
-	};
-
-	return cmocka_run_group_tests(tests, find_site, NULL);
 }

@@ -9,7 +9,7 @@
  */
 #include "cgroup_kit.h"
 
-static void test_life(void **state)
+TEST(life)
 {
 	const struct cgroup_limits want = { 64 * MIB + 100, 16, 500, 200 };
 	struct cgroup_limits now;
@@ -17,7 +17,6 @@ static void test_life(void **state)
 	struct cgroup c;
 	int fds = count_fds();
 
-	(void)state;
 	need_site();
 	plan(&site, "life", &c);
 	assert_gone(&c);
@@ -69,7 +68,7 @@ static void test_life(void **state)
 	assert_int_equal(count_fds(), fds);
 }
 
-static void test_limits_refused(void **state)
+TEST(limits_refused)
 {
 	static const struct cgroup_limits bad[] = {
 		{ 1, 0, 0, 0 },          { UINT64_MAX, 0, 0, 0 }, { 0, 5000000, 0, 0 },
@@ -77,7 +76,6 @@ static void test_limits_refused(void **state)
 	};
 	struct cgroup c;
 
-	(void)state;
 	need_site();
 	plan(&site, "bad", &c);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -86,12 +84,11 @@ static void test_limits_refused(void **state)
 	}
 }
 
-static void test_pids(void **state)
+TEST(pids)
 {
 	struct cgroup_usage u;
 	struct cgroup c;
 
-	(void)state;
 	need_site();
 	plan(&site, "pids", &c);
 	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .pids = 5 }, &err));
@@ -106,18 +103,17 @@ static void test_pids(void **state)
 		printf("# kernel without pids.%s\n", u.pids_denied ? "peak" : "events");
 	assert_true(u.pids_denied == 0 || u.pids_denied >= 5);
 	assert_true(u.pids_peak == 0 || u.pids_peak == 5);
-	/* They are left to pid 1, or to whoever reaps for us; the removal has to wait for them. */
+	/* They are left to pid 1, or to a subreaper; the removal has to wait for them. */
 	assert_done(cgroup_remove(&c, REMOVE_MS, &err));
 	assert_gone(&c);
 }
 
-static void test_memory(void **state)
+TEST(memory)
 {
 	struct cgroup_usage u;
 	struct cgroup c;
 	uint64_t kills;
 
-	(void)state;
 	need_site();
 	plan(&site, "memory", &c);
 	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .memory_bytes = 32 * MIB }, &err));
@@ -150,7 +146,7 @@ static void test_memory(void **state)
 	assert_gone(&c);
 }
 
-/* What is written to a tmpfs counts as memory and shows as files. */
+/* Data that is written to a tmpfs counts as memory and shows as files. */
 static int fill_shared(int mib)
 {
 	int fd = memfd_create("x", MFD_CLOEXEC);
@@ -162,12 +158,11 @@ static int fill_shared(int mib)
 	return pause();
 }
 
-static void test_files(void **state)
+TEST(files)
 {
 	struct cgroup_usage u;
 	struct cgroup c;
 
-	(void)state;
 	need_site();
 	plan(&site, "files", &c);
 	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .memory_bytes = 64 * MIB }, &err));
@@ -186,12 +181,11 @@ static void test_files(void **state)
 	assert_int_equal(reap(pid), SIGKILL);
 }
 
-static void test_cpu(void **state)
+TEST(cpu)
 {
 	struct cgroup_usage u;
 	struct cgroup c;
 
-	(void)state;
 	need_site();
 	plan(&site, "cpu", &c);
 	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .cpu_milli = 50 }, &err));
@@ -249,23 +243,21 @@ static void kill_crowd(const struct cgroup_site *s)
 	assert_gone(&c);
 }
 
-static void test_kill(void **state)
+TEST(kill)
 {
 	struct cgroup_site s;
 
-	(void)state;
 	need_site();
 	kill_crowd(&site);
 	if (without_unified(&s))
 		kill_crowd(&s);
 }
 
-/* What a crash leaves: processes, directories, and a journal with the paths. */
-static void test_recovery(void **state)
+/* The leftovers of a crash: processes, directories, and a journal with the paths. */
+TEST(recovery)
 {
 	struct cgroup c;
 
-	(void)state;
 	need_site();
 	plan(&site, "crash", &c);
 	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .pids = 50 }, &err));
@@ -303,12 +295,11 @@ static void test_recovery(void **state)
 }
 
 /* A deadline is kept when something cannot be removed. */
-static void test_deadline(void **state)
+TEST(deadline)
 {
 	struct cgroup c;
 	char nested[CGROUP_PATH_MAX + 8];
 
-	(void)state;
 	need_site();
 	plan(&site, "late", &c);
 	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .pids = 5 }, &err));
@@ -327,11 +318,10 @@ static void test_deadline(void **state)
 }
 
 /* Several callers make and remove the shared base under each other's feet. */
-static void test_together(void **state)
+TEST(together)
 {
 	pid_t worker[4];
 
-	(void)state;
 	need_site();
 	(void)fflush(NULL);
 	for (size_t i = 0; i < 4; i++) {
@@ -366,14 +356,13 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void test_cost(void **state)
+TEST(cost)
 {
 	enum { ROUNDS = 60, STEPS = 5 };
 	static const char *const step[STEPS] = { "create", "attach", "usage", "remove", "all" };
 	uint64_t ns[STEPS][ROUNDS], find = clock_now_ns();
 	struct cgroup_site again;
 
-	(void)state;
 	need_site();
 	find = clock_now_ns();
 	assert_done(cgroup_site_find(&again, &err));
@@ -433,9 +422,8 @@ static void test_cost(void **state)
 }
 
 /* An ordinary user, to whom nothing was given, is told what is missing and what to do. */
-static void test_refusal(void **state)
+TEST(refusal)
 {
-	(void)state;
 	need_site();
 	if (geteuid() != 0) {
 		printf("# skipped: only root can become someone else\n");
@@ -462,11 +450,10 @@ static void test_refusal(void **state)
 }
 
 /* v1 refuses a quota above an outer one: the outer one then is the limit, and we say so. */
-static void test_outer_quota(void **state)
+TEST(outer_quota)
 {
 	char outer[CGROUP_PATH_MAX];
 
-	(void)state;
 	need_site();
 	if (geteuid() != 0 || site.kind == CGROUP_V2) {
 		printf("# skipped: needs root and v1\n");
@@ -613,29 +600,25 @@ static void in_given(int (*fn)(const char *))
 }
 
 /* An ordinary user in a cgroup of their own, as systemd delegates one. */
-static void test_delegated(void **state)
+TEST(delegated)
 {
-	(void)state;
 	in_given(as_user);
 }
 
-static void test_session(void **state)
+TEST(session)
 {
-	(void)state;
 	in_given(as_session);
 }
 
-static void test_container(void **state)
+TEST(container)
 {
-	(void)state;
 	in_given(as_container);
 }
 
-static void test_nothing_left(void **state)
+TEST(nothing_left)
 {
 	char dir[CGROUP_PATH_MAX], mine[32];
 
-	(void)state;
 	need_site();
 	(void)snprintf(mine, sizeof(mine), "-%d", (int)getpid());
 	for (size_t i = 0; i < site.n_dirs; i++) {
@@ -654,19 +637,4 @@ static void test_nothing_left(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_life),         cmocka_unit_test(test_limits_refused),
-		cmocka_unit_test(test_pids),         cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_files),        cmocka_unit_test(test_cpu),
-		cmocka_unit_test(test_kill),         cmocka_unit_test(test_recovery),
-		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_together),
-		cmocka_unit_test(test_refusal),      cmocka_unit_test(test_outer_quota),
-		cmocka_unit_test(test_delegated),    cmocka_unit_test(test_container),
-		cmocka_unit_test(test_session),      cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_nothing_left),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
-}
+struct unit_fixture unit_group = { setup, NULL };

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_cover.c - Which directories of the host are covered, by what is mounted below them. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #include "cell/root.h"
 
@@ -30,18 +26,16 @@ static uint32_t chosen(const char *text)
 #define ETC (1u << 7)
 #define PARTS (~0u << 8)
 
-static void plain(void **state)
+TEST(plain)
 {
-	(void)state;
 	uint32_t c = chosen(ROOT);
 
 	assert_true(c & USR && c & ETC);
 	assert_int_equal(c & PARTS, 0);
 }
 
-static void mounts_below(void **state)
+TEST(mounts_below)
 {
-	(void)state;
 	uint32_t plain_ = chosen(ROOT);
 
 	assert_int_equal(chosen(ROOT "23 21 8:2 / /usr/local rw - ext4 /dev/sdb rw\n"),
@@ -55,29 +49,15 @@ static void mounts_below(void **state)
 }
 
 /* A mount on the directory itself, or on one whose name only begins like it, hides nothing. */
-static void mounts_beside(void **state)
+TEST(mounts_beside)
 {
-	(void)state;
 	assert_int_equal(chosen(ROOT "23 21 8:2 / /usr rw - ext4 /dev/sdb rw\n"
 				     "24 21 8:3 / /usrlocal/x rw - ext4 /dev/sdc rw\n"),
 			 chosen(ROOT));
 }
 
-static void damaged(void **state)
+TEST(damaged)
 {
-	(void)state;
 	assert_int_equal(chosen(ROOT "23 21\n"), 0);
 	assert_int_equal(cover_from(-1), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain),
-		cmocka_unit_test(mounts_below),
-		cmocka_unit_test(mounts_beside),
-		cmocka_unit_test(damaged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_evidence.c - What is copied from /proc, taken of a small family of our own processes.
+ * test_evidence.c - Copies from /proc, taken of a small family of our own processes.
  *
  * The family stands for a cell: its first process has two threads more, a descriptor with a name
  * that tries to look like other evidence, and a child that has a child.
@@ -15,9 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 #define THREADS 3
 #define HOSTILE_NAME "/tmp/test-evidence\nCapEff:\t0000000000000000\n"
@@ -181,7 +177,7 @@ static unsigned int count(const struct evidence *v, uint32_t kind, int pid)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void test_family(void **state)
+TEST(family)
 {
 	static char text[EVIDENCE_ITEM_MAX + 1];
 	struct family f = family_start();
@@ -189,7 +185,6 @@ static void test_family(void **state)
 	struct evidence_item item;
 	size_t at = 0;
 
-	(void)state;
 	/* First what everything is compared with. */
 	assert_true(next(&v, &at, 0, 0, &item, text));
 	assert_int_equal(item.kind, EVIDENCE_HOST_NS);
@@ -216,7 +211,7 @@ static void test_family(void **state)
 	family_end(&f);
 }
 
-static void test_texts(void **state)
+TEST(texts)
 {
 	static const char *const ns[] = { "user", "pid", "mnt", "net", "ipc", "uts", "cgroup" };
 	static char text[EVIDENCE_ITEM_MAX + 1], host[EVIDENCE_ITEM_MAX + 1];
@@ -226,7 +221,6 @@ static void test_texts(void **state)
 	size_t at = 0;
 	char *line = host;
 
-	(void)state;
 	assert_true(next(&v, &at, EVIDENCE_HOST_NS, 0, &item, host));
 	for (size_t i = 0; i < ARRAY_SIZE(ns); i++) {
 		char path[64], want[64];
@@ -262,7 +256,7 @@ static void test_texts(void **state)
 }
 
 /* A name that a guest chose stays inside its frame: it makes no item and no line of a status. */
-static void test_hostile_names(void **state)
+TEST(hostile_names)
 {
 	static char text[EVIDENCE_ITEM_MAX + 1];
 	struct family f = family_start();
@@ -270,7 +264,6 @@ static void test_hostile_names(void **state)
 	struct evidence_item item;
 	unsigned int found = 0;
 
-	(void)state;
 	for (size_t at = 0; next(&v, &at, EVIDENCE_FD, f.first, &item, text);)
 		found += strstr(text, HOSTILE_NAME) != NULL;
 	assert_int_equal(found, 1);
@@ -293,12 +286,11 @@ static void gone_at_once(void *arg)
 }
 
 /* Nobody there: only what we know of ourselves; there is no process to vouch for. */
-static void test_process_that_is_gone(void **state)
+TEST(process_that_is_gone)
 {
 	pid_t pid = child_start(gone_at_once, NULL);
 	struct evidence v;
 
-	(void)state;
 	assert_int_equal(child_wait(pid), 0);
 	v = collect(pid, NULL);
 	assert_int_equal(count(&v, EVIDENCE_HOST_NS, 0), 1);
@@ -325,10 +317,9 @@ static void collect_as_nobody(void *arg)
 	CHILD_CHECK(lost >= 2); /* namespaces and descriptors */
 }
 
-/* What may not be read is said to be missing: a receipt must not take silence for good news. */
-static void test_unreadable(void **state)
+/* Unreadable evidence is reported as missing: a receipt must not take silence for good news. */
+TEST(unreadable)
 {
-	(void)state;
 	need_root("a process of another user");
 	struct family f = family_start();
 	int status = child_wait(child_start(collect_as_nobody, &f));
@@ -337,7 +328,7 @@ static void test_unreadable(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void test_cgroup_limits(void **state)
+TEST(cgroup_limits)
 {
 	static char text[EVIDENCE_ITEM_MAX + 1];
 	struct cgroup_limits limits = { .memory_bytes = 64u << 20, .pids = 9, .cpu_milli = 500 };
@@ -348,7 +339,6 @@ static void test_cgroup_limits(void **state)
 	size_t at = 0;
 	int r = cgroup_site_find(&site, &err);
 
-	(void)state;
 	if (r == 0)
 		r = cgroup_site_prepare(&site, &err);
 	if (r < 0) {
@@ -382,12 +372,11 @@ static void forker(void *arg)
 	}
 }
 
-static void test_moving_target(void **state)
+TEST(moving_target)
 {
 	pid_t pid = child_start(forker, NULL);
 	int rounds = 0;
 
-	(void)state;
 	while (waitpid(pid, NULL, WNOHANG) == 0) {
 		struct evidence v = collect(pid, NULL);
 
@@ -396,16 +385,4 @@ static void test_moving_target(void **state)
 		rounds++;
 	}
 	assert_true(rounds > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_family),        cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_process_that_is_gone),
-		cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_cgroup_limits),
-		cmocka_unit_test(test_moving_target),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,27 +10,22 @@
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 static struct err err;
 
-static void test_ranges_do_not_meet(void **state)
+TEST(ranges_do_not_meet)
 {
 	uint64_t end = IDMAP_BASE;
 
-	(void)state;
 	for (uint32_t slot = 0; slot < WARDEN_CELLS_MAX; slot++) {
 		struct idmap m;
 
@@ -92,12 +87,11 @@ static void check_map(pid_t pid, const char *name, unsigned int in, unsigned int
 	CHILD_CHECK(strcmp(want, got) == 0);
 }
 
-static void write_ranged(void *arg)
+ROOT_TEST(write_ranged, "a range of ids")
 {
 	struct idmap m;
 	pid_t pid = start_in_userns();
 
-	(void)arg;
 	idmap_choose(4095, &m);
 	CHILD_CHECK(idmap_write(&m, pid, &err) == 0);
 	check_map(pid, "uid_map", 0, 0x7fff0000u, 65536);
@@ -109,19 +103,11 @@ static void write_ranged(void *arg)
 	CHILD_CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
-static void test_write_ranged(void **state)
-{
-	(void)state;
-	need_root("a range of ids");
-	child_run(write_ranged, NULL);
-}
-
-static void write_single(void *arg)
+CHILD_TEST(write_single)
 {
 	struct idmap m;
 	char path[64], text[16];
 
-	(void)arg;
 	child_become_nobody();
 	pid_t pid = start_in_userns();
 
@@ -138,19 +124,12 @@ static void write_single(void *arg)
 	CHILD_CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
-static void test_write_single(void **state)
-{
-	(void)state;
-	child_run(write_single, NULL);
-}
-
 /* Somebody without the right to a range is told so by the kernel; nothing is mapped. */
-static void write_forbidden(void *arg)
+CHILD_TEST(write_forbidden)
 {
 	struct idmap m = { .ranged = true, .base = IDMAP_BASE };
 	char path[64], text[64];
 
-	(void)arg;
 	child_become_nobody();
 	pid_t pid = start_in_userns();
 
@@ -161,23 +140,16 @@ static void write_forbidden(void *arg)
 	CHILD_CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
-static void test_write_forbidden(void **state)
-{
-	(void)state;
-	child_run(write_forbidden, NULL);
-}
-
 static void gone_at_once(void *arg)
 {
 	(void)arg;
 }
 
-static void test_write_to_a_process_that_is_gone(void **state)
+TEST(write_to_a_process_that_is_gone)
 {
 	pid_t pid = child_start(gone_at_once, NULL);
 	struct idmap m;
 
-	(void)state;
 	idmap_choose(0, &m);
 	assert_int_equal(child_wait(pid), 0);
 	assert_int_equal(idmap_write(&m, pid, &err), -ENOENT);
@@ -214,24 +186,9 @@ static void userns_refused(void *arg)
 	CHILD_CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 
-static void test_userns(void **state)
+TEST(userns)
 {
-	(void)state;
 	need_root("a range of ids");
 	child_run(userns, NULL);
 	child_run(userns_refused, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranges_do_not_meet),
-		cmocka_unit_test(test_write_ranged),
-		cmocka_unit_test(test_write_single),
-		cmocka_unit_test(test_write_forbidden),
-		cmocka_unit_test(test_write_to_a_process_that_is_gone),
-		cmocka_unit_test(test_userns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,11 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +23,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 #define ABI_WITH_SCOPES 6
 
@@ -137,9 +132,8 @@ static void sockets(void *arg)
 	_exit(WEXITSTATUS(status));
 }
 
-static void test_sockets(void **state)
+TEST(sockets)
 {
-	(void)state;
 	child_run(sockets, NULL);
 	child_run(sockets, "signals too");
 }
@@ -152,11 +146,10 @@ static void sleeper(void *arg)
 	wait_for_end(gate[0]);
 }
 
-static void signals(void *arg)
+CHILD_TEST(signals)
 {
 	int gate[2];
 
-	(void)arg;
 	CHILD_CHECK(pipe(gate) == 0);
 	pid_t outside = child_start(sleeper, gate);
 
@@ -167,7 +160,7 @@ static void signals(void *arg)
 	CHILD_CHECK(signal_error(outside, SIGKILL) == EPERM);
 	CHILD_CHECK(signal_error(getppid(), SIGTERM) == EPERM);
 
-	/* What is started later is inside, and so can be ended. */
+	/* A process that is started later is inside, and so can be ended. */
 	pid_t inside = child_start(sleeper, gate);
 
 	CHILD_CHECK(signal_error(getpid(), 0) == 0);
@@ -186,21 +179,14 @@ static void signals(void *arg)
 	(void)child_wait(outside);
 }
 
-static void test_signals(void **state)
-{
-	(void)state;
-	child_run(signals, NULL);
-}
-
 /*
  * Without the scope for signals they go both ways, into the domain and out of it, as between a
  * zygote's kernel and what init starts. A second domain with the scope takes that away again.
  */
-static void free_signals(void *arg)
+CHILD_TEST(free_signals)
 {
 	int gate[2];
 
-	(void)arg;
 	CHILD_CHECK(pipe(gate) == 0);
 	pid_t one = child_start(sleeper, gate), two = child_start(sleeper, gate);
 
@@ -218,18 +204,11 @@ static void free_signals(void *arg)
 	(void)child_wait(two);
 }
 
-static void test_free_signals(void **state)
-{
-	(void)state;
-	child_run(free_signals, NULL);
-}
-
 /* Domains nest: putting one on twice is one more layer, not an error. Nothing stays open. */
-static void again(void *arg)
+CHILD_TEST(again)
 {
 	int before = open_fds();
 
-	(void)arg;
 	enter(true);
 	CHILD_CHECK(landlock_scope_self(true) == 1);
 	CHILD_CHECK(landlock_scope_self(false) == 1);
@@ -237,18 +216,11 @@ static void again(void *arg)
 	CHILD_CHECK(open_fds() == before);
 }
 
-static void test_again(void **state)
-{
-	(void)state;
-	child_run(again, NULL);
-}
-
 /* Without no-new-privileges and without privilege the kernel says no, and we say so too. */
-static void forbidden(void *arg)
+CHILD_TEST(forbidden)
 {
 	int before;
 
-	(void)arg;
 	if (landlock_abi() < ABI_WITH_SCOPES)
 		CHILD_SKIP("Landlock ABI %d has no scopes (6 has)", landlock_abi());
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
@@ -259,12 +231,6 @@ static void forbidden(void *arg)
 	CHILD_CHECK(landlock_scope_self(false) == -EPERM);
 	CHILD_CHECK(open_fds() == before);
 	CHILD_CHECK(signal_error(getpid(), 0) == 0);
-}
-
-static void test_forbidden(void **state)
-{
-	(void)state;
-	child_run(forbidden, NULL);
 }
 
 /* 0, or the errno of opening it. */
@@ -293,14 +259,13 @@ static void check_paths(int want, const char *own)
 		CHILD_CHECK(unlink(own) == 0);
 }
 
-static void nothing(void *arg)
+CHILD_TEST(nothing)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	socklen_t len = sizeof(address);
 	char own[64], text[4];
 	int abi = landlock_abi();
 
-	(void)arg;
 	if (abi < 4)
 		CHILD_SKIP("Landlock ABI %d has no rights over TCP (4 has)", abi);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -327,19 +292,13 @@ static void nothing(void *arg)
 	if (abi >= ABI_WITH_SCOPES)
 		CHILD_CHECK(signal_error(getppid(), 0) == EPERM);
 
-	/* What is open works on, and memory files are no paths. */
+	/* Open descriptors go on working, and memory files are no paths. */
 	_fd_ int conn = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	_fd_ int memory = memfd_create("test", MFD_CLOEXEC);
 
 	CHILD_CHECK(conn >= 0 && read(file, text, sizeof(text)) == (ssize_t)sizeof(text));
 	CHILD_CHECK(memory >= 0 && ftruncate(memory, 4096) == 0 && write(memory, "x", 1) == 1);
 	CHILD_CHECK(landlock_deny_all_but(NULL, 0) == abi); /* one more layer is no error */
-}
-
-static void test_nothing(void **state)
-{
-	(void)state;
-	child_run(nothing, NULL);
 }
 
 /* All is denied but what was said, below the directory that was named. */
@@ -370,11 +329,10 @@ static void one_directory(void *arg)
 	CHILD_CHECK(rmdir(top) < 0 && errno == EACCES);
 }
 
-static void test_one_directory(void **state)
+TEST(one_directory)
 {
 	char top[] = "/tmp/caisson-test-landlock-XXXXXX";
 
-	(void)state;
 	assert_non_null(mkdtemp(top));
 	int status = child_wait(child_start(one_directory, top));
 
@@ -384,24 +342,11 @@ static void test_one_directory(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void test_abi(void **state)
+TEST(abi)
 {
 	int abi = landlock_abi();
 
-	(void)state;
 	printf("# Landlock ABI %d\n", abi);
 	assert_true(abi >= 0);
 	assert_int_equal(landlock_abi(), abi);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_abi),          cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_signals),      cmocka_unit_test(test_again),
-		cmocka_unit_test(test_forbidden),    cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_free_signals), cmocka_unit_test(test_one_directory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

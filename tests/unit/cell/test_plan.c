@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_plan.c - What a cell will be: the numbers init is told, and mounts that are restricted and
+ * test_plan.c - The plan of a cell: the numbers init is told, and mounts that are restricted and
  * shifted before any cell can see them. A plan that fails holds nothing.
  */
 #include "base/err.h"
@@ -10,9 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,25 +17,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 #define SLOT 77u
 
-static char top[64];
+static char top[UNIT_DIR_MAX];
 static struct plan plan;
 static struct cell_spec spec;
 static struct err err;
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
 
 /* top/dir with a file in it, and top/file; readable by all, so that an ordinary user can open them.
  */
@@ -47,8 +34,7 @@ static int setup(void **state)
 	char path[96];
 
 	(void)state;
-	(void)snprintf(top, sizeof(top), "/tmp/test-plan-XXXXXX");
-	if (!mkdtemp(top) || chmod(top, 0755) < 0)
+	if (!unit_dir_make(top, false) || chmod(top, 0755) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/dir", top);
 	if (mkdir(path, 0755) < 0 || chmod(path, 0755) < 0)
@@ -66,8 +52,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return unit_dir_remove(top);
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static int open_path(const char *name)
 {
@@ -90,11 +78,10 @@ static int make(const int *fds, size_t n_fds)
 	return plan_make(&spec, SLOT, "/usr/libexec/caisson/caisson-init", fds, n_fds, &plan, &err);
 }
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
 	int before = open_fds();
 
-	(void)state;
 	spec.limits.files = 77;
 	spec.limits.disk_bytes = 12345678;
 	spec.limits.inodes = 4321;
@@ -120,7 +107,7 @@ static void test_numbers(void **state)
 	assert_int_equal(plan.status_fd, -1);
 	assert_int_equal(plan.layers[0].fd, -1);
 	assert_int_equal(plan.n_mounts, 0);
-	/* What it counts is its own, never root's, unless the caller says otherwise. */
+	/* Its quota is its own, never root's, unless the caller says otherwise. */
 	assert_int_equal(plan.owner, geteuid() == 0 ? plan.ids.base : 0);
 	assert_true(strtoul(plan.counters.inotify_instances, NULL, 10) > 0);
 	assert_false(plan.zygote);
@@ -131,10 +118,9 @@ static void test_numbers(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-/* What a cell gives up reaches init, and the memory limit finds its other home. */
-static void test_without(void **state)
+/* The layers that a cell gives up reach init, and the memory limit finds its other home. */
+TEST(without)
 {
-	(void)state;
 	spec.without = CELL_WITHOUT_CGROUP | CELL_WITHOUT_SECCOMP;
 	assert_int_equal(make(NULL, 0), 0);
 	assert_int_equal(plan.config.without, CELL_WITHOUT_CGROUP | CELL_WITHOUT_SECCOMP);
@@ -144,11 +130,10 @@ static void test_without(void **state)
 }
 
 /* /bin, /lib, ... as this machine has them: a link stays the same link. */
-static void test_top(void **state)
+TEST(top)
 {
 	bool usr_bin = false;
 
-	(void)state;
 	assert_int_equal(make(NULL, 0), 0);
 	assert_in_range(plan.n_top, 1, PLAN_TOP_MAX);
 	for (size_t i = 0; i < plan.n_top; i++) {
@@ -198,11 +183,10 @@ static uid_t owner(int dir, const char *name)
 	return st.st_uid;
 }
 
-static void test_detached_mounts(void **state)
+TEST(detached_mounts)
 {
 	int before = open_fds();
 
-	(void)state;
 	need_root("cloning mounts");
 	int fds[] = { open_path("dir"), open_path("file"), open_path("dir") };
 
@@ -230,7 +214,7 @@ static void test_detached_mounts(void **state)
 	assert_int_equal(owner(plan.mounts[0].fd, "inner"), agent);
 	assert_int_equal(owner(plan.mounts[2].fd, "inner"), agent);
 	assert_int_equal(group(plan.mounts[2].fd, "inner"), agent);
-	/* What can only be read has no group, by which the kernel refuses to write to sockets as
+	/* A read-only mount has no group, by which the kernel refuses to write to sockets as
 	 * well. */
 	assert_int_not_equal(group(plan.mounts[0].fd, "inner"), agent);
 	assert_false(plan.mounts[0].apart || plan.mounts[1].apart || plan.mounts[2].apart);
@@ -245,11 +229,10 @@ static void test_detached_mounts(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void test_image(void **state)
+TEST(image)
 {
 	int before = open_fds();
 
-	(void)state;
 	need_root("cloning mounts");
 	_fd_ int dir = open_path("dir");
 	_fd_ int file = open_path("file");
@@ -272,11 +255,10 @@ static void test_image(void **state)
 
 /* First what is only held, then the layers from above; on disk their files have the ids of the
  * store. */
-static void test_layers(void **state)
+TEST(layers)
 {
 	int before = open_fds();
 
-	(void)state;
 	need_root("cloning mounts");
 	_fd_ int dir = open_path("dir");
 	_fd_ int file = open_path("file");
@@ -305,11 +287,10 @@ static void test_layers(void **state)
 }
 
 /* One descriptor too many or too few is a broken client, whatever else is in the request. */
-static void test_number_of_descriptors(void **state)
+TEST(number_of_descriptors)
 {
 	int before = open_fds();
 
-	(void)state;
 	_fd_ int dir = open_path("dir");
 	const int fds[] = { dir, dir, dir };
 
@@ -326,12 +307,11 @@ static void test_number_of_descriptors(void **state)
 }
 
 /* Only what has a place in a file tree: no sockets, pipes, devices or dead numbers. */
-static void test_things_that_cannot_be_mounted(void **state)
+TEST(things_that_cannot_be_mounted)
 {
 	int before = open_fds();
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	_fd_ int dir = open_path("dir");
 	_fd_ int null = open("/dev/null", O_PATH | O_CLOEXEC);
@@ -353,12 +333,11 @@ static void test_things_that_cannot_be_mounted(void **state)
 }
 
 /* Without privilege the child has to find the object again: path, device and inode are kept. */
-static void remember(void *arg)
+CHILD_TEST(remembered_mounts)
 {
 	char want[96];
 	struct stat st;
 
-	(void)arg;
 	child_become_nobody();
 	int before = open_fds();
 	_fd_ int dir = open_path("dir");
@@ -379,28 +358,4 @@ static void remember(void *arg)
 	CHILD_CHECK(!plan.mounts[1].rw && !plan.mounts[1].is_dir);
 	plan_free(&plan);
 	CHILD_CHECK(open_fds() == before + 2);
-}
-
-static void test_remembered_mounts(void **state)
-{
-	(void)state;
-	child_run(remember, NULL);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_numbers),
-		TEST(test_without),
-		TEST(test_top),
-		TEST(test_detached_mounts),
-		TEST(test_image),
-		TEST(test_layers),
-		TEST(test_number_of_descriptors),
-		TEST(test_things_that_cannot_be_mounted),
-		TEST(test_remembered_mounts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,29 +19,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
+#include "../unit.h"
 
-static char top[64];   /* removed with all in it after each test */
-static char state[96]; /* the journal's directory, below it */
+static char top[UNIT_DIR_MAX]; /* removed with all in it after each test */
+static char state[96];         /* the journal's directory, below it */
 static char ranges[96];
 static int cells = -1; /* state/cells */
 static struct err err;
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
 static int setup(void **unused)
 {
 	(void)unused;
-	(void)snprintf(top, sizeof(top), "/tmp/test-record-XXXXXX");
-	if (!mkdtemp(top))
+	if (!unit_dir_make(top, true))
 		return -1;
 	(void)snprintf(state, sizeof(state), "%s/state", top);
 	cells = record_dir(state, &err);
@@ -57,8 +44,10 @@ static int teardown(void **unused)
 {
 	(void)unused;
 	cells = fd_close(cells);
-	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return unit_dir_remove(top);
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* How many entries there are in state/@name; 0 without that directory. */
 static unsigned int count(const char *name)
@@ -143,12 +132,11 @@ static void put_record(const char *name, const char *bytes, size_t len)
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-static void test_dir(void **unused)
+TEST(dir)
 {
 	struct stat st;
 	char path[128];
 
-	(void)unused;
 	assert_int_equal(stat(state, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	assert_int_equal(fstat(cells, &st), 0);
@@ -172,12 +160,11 @@ static void test_dir(void **unused)
 }
 
 /* In a shared /tmp somebody may be first, to feed us records or to read ours. */
-static void test_dir_of_a_stranger(void **unused)
+TEST(dir_of_a_stranger)
 {
 	static const mode_t open_modes[] = { 0720, 0702, 0777, 01777, 0770 };
 	char path[128];
 
-	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(open_modes); i++) {
 		assert_int_equal(chmod(state, open_modes[i]), 0);
 		assert_int_equal(record_dir(state, &err), -EPERM);
@@ -203,14 +190,13 @@ static void test_dir_of_a_stranger(void **unused)
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-static void test_life(void **unused)
+TEST(life)
 {
 	struct record r;
 	struct cgroup c;
 	struct stat st;
 	char name[16];
 
-	(void)unused;
 	begin(&r);
 	assert_true(r.fd >= 0 && r.dirfd == cells && r.slot < WARDEN_CELLS_MAX);
 	assert_int_equal(fcntl(r.fd, F_GETFD), FD_CLOEXEC);
@@ -219,7 +205,7 @@ static void test_life(void **unused)
 	assert_int_equal(st.st_size, 0); /* nothing was made */
 	assert_int_equal(st.st_mode & 07777, 0600);
 
-	/* Locked: whoever else opens it cannot have it. */
+	/* Locked: another process that opens it cannot have it. */
 	_fd_ int other = openat(cells, name, O_RDWR | O_CLOEXEC);
 
 	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), -1);
@@ -241,7 +227,7 @@ static void test_life(void **unused)
 
 /* ---- host ids -------------------------------------------------------------------------------- */
 
-/* What another warden, with a state directory of its own, has in use; a lock per byte. */
+/* Ids in use by another warden, with a state directory of its own; a lock per byte. */
 static void use_elsewhere(int fd, off_t from, off_t n, short type)
 {
 	const struct flock l = { .l_type = type, .l_start = from, .l_len = n };
@@ -257,12 +243,11 @@ static int open_ranges(void)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-static void test_ids_of_another_state_directory(void **unused)
+TEST(ids_of_another_state_directory)
 {
 	struct record r, second;
 	_fd_ int other = open_ranges();
 
-	(void)unused;
 	use_elsewhere(other, 0, 7, F_WRLCK);
 	use_elsewhere(other, 8, WARDEN_CELLS_MAX - 8, F_WRLCK);
 	begin(&r);
@@ -284,12 +269,11 @@ static void test_ids_of_another_state_directory(void **unused)
 }
 
 /* Something of it may still run. */
-static void test_ids_of_one_that_is_kept(void **unused)
+TEST(ids_of_one_that_is_kept)
 {
 	struct record r;
 	_fd_ int other = open_ranges();
 
-	(void)unused;
 	begin(&r);
 	const struct flock its = { .l_type = F_WRLCK, .l_start = r.slot, .l_len = 1 };
 
@@ -297,11 +281,10 @@ static void test_ids_of_one_that_is_kept(void **unused)
 	assert_int_equal(fcntl(other, F_OFD_SETLK, &its), -1);
 }
 
-static void test_ranges_of_a_stranger(void **unused)
+TEST(ranges_of_a_stranger)
 {
 	char path[128];
 
-	(void)unused;
 	(void)snprintf(path, sizeof(path), "%s/no/such", top);
 	assert_int_equal(record_ranges(path, &err), -ENOENT);
 	(void)snprintf(path, sizeof(path), "%s/open", top);
@@ -314,12 +297,11 @@ static void test_ranges_of_a_stranger(void **unused)
 }
 
 /* A cell that could not be removed: the record stays, without its lock. */
-static void test_keep(void **unused)
+TEST(keep)
 {
 	struct record r;
 	struct cgroup c;
 
-	(void)unused;
 	fake_plan(&c, CGROUP_DIRS_MAX);
 	begin(&r);
 	assert_int_equal(record_commit(&r, &c, &err), 0);
@@ -331,11 +313,10 @@ static void test_keep(void **unused)
 	assert_int_equal(count("cells"), 0);
 }
 
-static void test_commit_without_cgroup(void **unused)
+TEST(commit_without_cgroup)
 {
 	struct record r;
 
-	(void)unused;
 	begin(&r);
 	assert_int_equal(record_commit(&r, NULL, &err), 0);
 	record_keep(&r);
@@ -343,13 +324,12 @@ static void test_commit_without_cgroup(void **unused)
 }
 
 /* The disk is full, or the descriptor is not what it was: an error, not a silent "committed". */
-static void test_commit_that_fails(void **unused)
+TEST(commit_that_fails)
 {
 	struct record r;
 	struct cgroup c;
 	int real;
 
-	(void)unused;
 	fake_plan(&c, 1);
 	begin(&r);
 	real = r.fd;
@@ -361,12 +341,11 @@ static void test_commit_that_fails(void **unused)
 	record_end(&r);
 }
 
-static void test_slots_are_distinct(void **unused)
+TEST(slots_are_distinct)
 {
 	static struct record r[200];
 	static bool taken[WARDEN_CELLS_MAX];
 
-	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(r); i++) {
 		begin(&r[i]);
 		assert_false(taken[r[i].slot]);
@@ -379,12 +358,11 @@ static void test_slots_are_distinct(void **unused)
 	assert_int_equal(count("cells"), 0);
 }
 
-static void test_all_slots_taken(void **unused)
+TEST(all_slots_taken)
 {
 	struct record r;
 	char name[16];
 
-	(void)unused;
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
 		slot_name(i, name);
 		put_record(name, "", 0);
@@ -400,11 +378,10 @@ static void test_all_slots_taken(void **unused)
 	record_end(&r);
 }
 
-static void test_begin_that_fails(void **unused)
+TEST(begin_that_fails)
 {
 	struct record r;
 
-	(void)unused;
 	_fd_ int not_a_dir = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	assert_int_equal(record_begin(not_a_dir, &r, &err), -ENOTDIR);
@@ -414,12 +391,11 @@ static void test_begin_that_fails(void **unused)
 /* ---- what the sweep finds -------------------------------------------------------------------- */
 
 /* Any prefix loads. A short one was never committed, so there is nothing to remove. */
-static void test_every_prefix(void **unused)
+TEST(every_prefix)
 {
 	char bytes[8192];
 	size_t len = committed(3, bytes, sizeof(bytes));
 
-	(void)unused;
 	for (size_t n = 0; n <= len; n++) {
 		put_record("0042", bytes, n);
 		assert_swept(sweep(), 1, 0, 0);
@@ -432,12 +408,11 @@ static void test_every_prefix(void **unused)
 }
 
 /* Every single byte changed, one record each: none is believed, none is lost. */
-static void test_every_damaged_byte(void **unused)
+TEST(every_damaged_byte)
 {
 	char bytes[8192];
 	size_t len = committed(3, bytes, sizeof(bytes));
 
-	(void)unused;
 	assert_true(len < 10000);
 	for (size_t i = 0; i < len; i++) {
 		char name[16];
@@ -452,13 +427,12 @@ static void test_every_damaged_byte(void **unused)
 	assert_int_equal(count("quarantine"), len);
 }
 
-static void test_noise(void **unused)
+TEST(noise)
 {
 	char bytes[8192];
 	unsigned int seed = 7;
 	size_t len = committed(1, bytes, sizeof(bytes));
 
-	(void)unused;
 	for (int round = 0; round < 50; round++) {
 		char name[16];
 
@@ -472,13 +446,12 @@ static void test_noise(void **unused)
 }
 
 /* A path that is no cell's is not removed on a record's word; the record stays to be seen. */
-static void test_path_that_is_not_ours(void **unused)
+TEST(path_that_is_not_ours)
 {
 	struct record r;
 	struct cgroup c;
 	char path[128];
 
-	(void)unused;
 	(void)snprintf(path, sizeof(path), "%s/precious", top);
 	assert_int_equal(mkdir(path, 0700), 0);
 	fake_plan(&c, 2);
@@ -503,11 +476,10 @@ static void test_path_that_is_not_ours(void **unused)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-static void test_things_that_are_no_records(void **unused)
+TEST(things_that_are_no_records)
 {
 	char path[160];
 
-	(void)unused;
 	assert_int_equal(mkdirat(cells, "0001", 0700), 0);
 	assert_int_equal(mkfifoat(cells, "0002", 0600), 0);
 	(void)snprintf(path, sizeof(path), "%s/target", top);
@@ -561,9 +533,8 @@ static pid_t start_owner(struct owner *o)
 	return pid;
 }
 
-static void test_owners(void **unused)
+TEST(owners)
 {
-	(void)unused;
 	for (enum step s = STEP_BEGIN; s < STEPS; s++) {
 		struct owner o = { .until = s };
 
@@ -582,12 +553,11 @@ static void test_owners(void **unused)
 }
 
 /* The same with directories that are really there when the owner dies. */
-static void test_owners_with_cgroups(void **unused)
+TEST(owners_with_cgroups)
 {
 	struct cgroup_site site;
 	int r = cgroup_site_find(&site, &err);
 
-	(void)unused;
 	if (r == 0)
 		r = cgroup_site_prepare(&site, &err);
 	if (r < 0) {
@@ -615,7 +585,7 @@ static void test_owners_with_cgroups(void **unused)
 
 #define RACE_ROUNDS 500
 
-/* What is ours after record_begin() stays ours, whatever sweeps around us. */
+/* A record that is ours after record_begin() stays ours, whatever sweeps around us. */
 static void race_maker(void *arg)
 {
 	struct cgroup c;
@@ -650,43 +620,13 @@ static void race_sweeper(void *arg)
 	}
 }
 
-static void test_race(void **unused)
+TEST(race)
 {
 	pid_t pids[] = { child_start(race_maker, NULL), child_start(race_sweeper, NULL),
 			 child_start(race_maker, NULL), child_start(race_sweeper, NULL) };
 
-	(void)unused;
 	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
 		assert_int_equal(child_wait(pids[i]), 0);
 	(void)sweep();
 	assert_int_equal(count("cells"), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_dir),
-		TEST(test_dir_of_a_stranger),
-		TEST(test_life),
-		TEST(test_keep),
-		TEST(test_ids_of_another_state_directory),
-		TEST(test_ids_of_one_that_is_kept),
-		TEST(test_ranges_of_a_stranger),
-		TEST(test_commit_without_cgroup),
-		TEST(test_commit_that_fails),
-		TEST(test_slots_are_distinct),
-		TEST(test_all_slots_taken),
-		TEST(test_begin_that_fails),
-		TEST(test_every_prefix),
-		TEST(test_every_damaged_byte),
-		TEST(test_noise),
-		TEST(test_path_that_is_not_ours),
-		TEST(test_things_that_are_no_records),
-		TEST(test_owners),
-		TEST(test_owners_with_cgroups),
-		TEST(test_race),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,16 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "../child.h"
+#include "../unit.h"
 
 static const struct init_config config = {
 	.files = 40,
@@ -45,12 +42,11 @@ static rlim_t at_most(rlim_t a, rlim_t b)
 	return a < b ? a : b;
 }
 
-static void apply(void *arg)
+CHILD_TEST(apply)
 {
 	rlim_t pending = get(RLIMIT_SIGPENDING).rlim_max, queue = get(RLIMIT_MSGQUEUE).rlim_max;
 	rlim_t files = get(RLIMIT_NOFILE).rlim_max, space = get(RLIMIT_AS).rlim_max;
 
-	(void)arg;
 	CHILD_CHECK(process_limit(&config) == 0);
 	check(RLIMIT_CORE, 0);
 	check(RLIMIT_NOFILE, at_most(40, files));
@@ -66,36 +62,22 @@ static void apply(void *arg)
 	CHILD_CHECK(process_limit(&config) == 0);
 }
 
-static void test_apply(void **state)
-{
-	(void)state;
-	child_run(apply, NULL);
-}
-
 /* Without a cgroup the address space is the only memory limit left. */
-static void apply_memory(void *arg)
+CHILD_TEST(memory)
 {
 	struct init_config c = config;
 
-	(void)arg;
 	c.memory_bytes = 256u << 20;
 	CHILD_CHECK(process_limit(&c) == 0);
 	check(RLIMIT_AS, 256u << 20);
 }
 
-static void test_memory(void **state)
-{
-	(void)state;
-	child_run(apply_memory, NULL);
-}
-
 /* The caller's own hard limit is below ours: it stays, and that is no error. */
-static void never_raises(void *arg)
+CHILD_TEST(never_raises)
 {
 	struct rlimit low = { .rlim_cur = 20, .rlim_max = 30 };
 	struct init_config c = config;
 
-	(void)arg;
 	CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
 	low = (struct rlimit){ .rlim_cur = 1000, .rlim_max = 2000 };
 	CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
@@ -108,19 +90,12 @@ static void never_raises(void *arg)
 	check(RLIMIT_MEMLOCK, 2000);
 }
 
-static void test_never_raises(void **state)
-{
-	(void)state;
-	child_run(never_raises, NULL);
-}
-
 /* The limits bind, and an ordinary user cannot take them back. */
-static void binding(void *arg)
+CHILD_TEST(binding)
 {
 	struct rlimit more = { .rlim_cur = 41, .rlim_max = 41 };
 	int last = -1;
 
-	(void)arg;
 	child_become_nobody();
 	CHILD_CHECK(process_limit(&config) == 0);
 	CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &more) < 0 && errno == EPERM);
@@ -142,22 +117,4 @@ static void binding(void *arg)
 		CHILD_SKIP("no unnamed files in /tmp: %s", strerror(errno));
 	CHILD_CHECK(pwrite(fd, "xy", 2, (1 << 20) - 1) == 1);
 	CHILD_CHECK(pwrite(fd, "x", 1, 1 << 20) < 0 && errno == EFBIG);
-}
-
-static void test_binding(void **state)
-{
-	(void)state;
-	child_run(binding, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_apply),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_never_raises),
-		cmocka_unit_test(test_binding),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,22 +5,19 @@
 #include "cell/spec.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 #define DAY_MS UINT64_C(86400000)
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
 	struct cell_spec s, zero = { 0 };
 
-	(void)state;
 	memset(&s, 0xa5, sizeof(s));
 	spec_default(&s);
 	assert_int_equal(s.limits.memory_bytes, 512 * MIB);
@@ -40,13 +37,12 @@ static void test_defaults(void **state)
 	assert_int_equal(spec_check(&s, NULL), 0);
 }
 
-/* What is nothing but zeros is no spec: every limit has to be said. */
-static void test_zeros_are_refused(void **state)
+/* Nothing but zeros is no spec: every limit has to be set. */
+TEST(zeros_are_refused)
 {
 	struct cell_spec s = { 0 };
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(spec_check(&s, &e), -EINVAL);
 	assert_int_equal(e.code, -EINVAL);
 	assert_int_equal(spec_check(&s, NULL), -EINVAL);
@@ -62,7 +58,7 @@ static int check_limit(size_t offset, uint64_t value, struct err *e)
 	return spec_check(&s, e);
 }
 
-static void test_ranges(void **state)
+TEST(ranges)
 {
 	static const struct {
 		const char *option;
@@ -80,7 +76,6 @@ static void test_ranges(void **state)
 		{ "--timeout", offsetof(struct cell_limits, wall_ms), 1, 2 * DAY_MS, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const uint64_t bad[] = { rows[i].min - 1, rows[i].max + 1, UINT64_MAX,
 					 UINT64_C(1) << 63 };
@@ -110,14 +105,13 @@ static void test_ranges(void **state)
 	}
 }
 
-static void test_cpus(void **state)
+TEST(cpus)
 {
 	static const uint32_t good[] = { 10, 11, 1000, 1023999, 1024000 };
 	static const uint32_t bad[] = { 0, 1, 9, 1024001, UINT32_MAX };
 	struct cell_spec s;
 	struct err e;
 
-	(void)state;
 	spec_default(&s);
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		s.limits.cpu_milli = good[i];
@@ -130,12 +124,11 @@ static void test_cpus(void **state)
 	}
 }
 
-static void test_enumerations(void **state)
+TEST(enumerations)
 {
 	struct cell_spec s;
 	struct err e;
 
-	(void)state;
 	spec_default(&s);
 	for (uint32_t image = 0; image < 70; image++) {
 		bool known = image == CELL_IMAGE_HOST || image == CELL_IMAGE_DIR;
@@ -157,7 +150,7 @@ static void test_enumerations(void **state)
 	assert_int_equal(spec_check(&s, NULL), 0);
 }
 
-static void test_paths(void **state)
+TEST(paths)
 {
 	static const char *const good[] = {
 		"/a",     "/data",     "/a/b/c/d",    "/...", "/.a",   "/a/..b",     "/a/b..",
@@ -169,7 +162,6 @@ static void test_paths(void **state)
 		"/a/..", "/a/../b", "/a\n", "/a\t/b", "/\x01", "/a\x7f", "/a/\x1f/b", " /a",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		if (!spec_path_normal(good[i], CELL_DST_MAX))
 			fail_msg("refused: %s", good[i]);
@@ -178,11 +170,10 @@ static void test_paths(void **state)
 			fail_msg("accepted: %s", bad[i]);
 }
 
-static void test_path_lengths(void **state)
+TEST(path_lengths)
 {
 	char field[CELL_DST_MAX], wide[600];
 
-	(void)state;
 	/* The field has to hold the NUL too, and a field without one is not read past its end. */
 	for (size_t len = 1; len <= sizeof(field); len++) {
 		memset(field, 'x', sizeof(field));
@@ -220,7 +211,7 @@ static int check_mount(const char *dst, uint32_t flags, struct err *e)
 	return spec_check(&s, e);
 }
 
-static void test_mounts(void **state)
+TEST(mounts)
 {
 	static const char *const ours[] = { "/proc", "/proc/sys/kernel", "/dev",     "/dev/shm",
 					    "/sys",  "/sys/fs/cgroup",   "/dev/null" };
@@ -229,7 +220,6 @@ static void test_mounts(void **state)
 						   "/usr/local/lib" };
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
 		assert_int_equal(check_mount(ours[i], 0, &e), -EINVAL);
 		assert_non_null(strstr(e.msg, "nothing may be mounted in /"));
@@ -257,7 +247,7 @@ static void test_mounts(void **state)
 }
 
 /* Parts of a mount: below it, after it, and only of one that can be written to. */
-static void test_parts(void **state)
+TEST(parts)
 {
 	static const struct {
 		uint32_t flags;
@@ -276,7 +266,6 @@ static void test_parts(void **state)
 	struct cell_spec s;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		spec_default(&s);
 		s.n_mounts = 2;
@@ -288,15 +277,14 @@ static void test_parts(void **state)
 	}
 }
 
-static void test_number_of_mounts(void **state)
+TEST(number_of_mounts)
 {
 	struct cell_spec s;
 	struct err e;
 
-	(void)state;
 	spec_default(&s);
 	for (uint32_t n = 0; n < CELL_MOUNTS_MAX; n++) {
-		/* What lies beyond the number is nobody's business. */
+		/* Entries beyond the number do not count. */
 		s.n_mounts = n;
 		assert_int_equal(spec_check(&s, NULL), 0);
 		(void)snprintf(s.mounts[n].dst, CELL_DST_MAX, "/m%u", n);
@@ -315,17 +303,4 @@ static void test_number_of_mounts(void **state)
 	memset(s.mounts[CELL_MOUNTS_MAX - 1].dst, 'x', CELL_DST_MAX);
 	s.mounts[CELL_MOUNTS_MAX - 1].dst[0] = '/';
 	assert_int_equal(spec_check(&s, &e), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_zeros_are_refused),
-		cmocka_unit_test(test_ranges),       cmocka_unit_test(test_cpus),
-		cmocka_unit_test(test_enumerations), cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_path_lengths), cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_parts),        cmocka_unit_test(test_number_of_mounts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

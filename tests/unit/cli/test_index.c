@@ -2,18 +2,13 @@
 /* test_index.c - The index that pip and npm would use, by their files and variables; and the
  * arguments that go on. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -26,14 +21,13 @@ static void seen(void *arg, const char *section, const char *key, const char *va
 	(void)buf_printf(arg, "%s|%s|%s;", section, key, value);
 }
 
-static void test_ini(void **state)
+TEST(ini)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
 	char python[] =
 		"a=1\n[s]\n# c\n; d\nkey = v w \nlong =\n  x\n\ty\nURL: http://h/\nnone\n[t]\r\nz=\n";
 	char npm[] = "a=1\n b = 2\n//h/:_authToken = t=t\n[s]\nc=3";
 
-	(void)state;
 	ini_read(&ini_python, python, seen, &b);
 	assert_string_equal(buf_str(&b), "|a|1;s|key|v w;s|long|x\ny;s|URL|http://h/;t|z|;");
 	buf_clear(&b);
@@ -41,7 +35,7 @@ static void test_ini(void **state)
 	assert_string_equal(buf_str(&b), "|a|1;|b|2;|//h/:_authToken|t=t;s|c|3;");
 }
 
-static char root[] = "/tmp/test-index-XXXXXX";
+static char root[UNIT_DIR_MAX];
 
 static void put(const char *path, const char *text)
 {
@@ -76,9 +70,8 @@ static void ask(enum index_kind kind, char **env)
 	} while (0)
 
 /* Each later place wins over those before it. */
-static void test_order_of_pip(void **state)
+TEST(order_of_pip)
 {
-	(void)state;
 	EXPECT(INDEX_PIP, "https://pypi.org/simple", "the public index", NULL);
 	put("/etc/xdg/pip/pip.conf", "[global]\nindex-url=https://xdg.test/\n");
 	EXPECT(INDEX_PIP, "https://xdg.test/", "/etc/xdg/pip/pip.conf", NULL);
@@ -101,7 +94,7 @@ static void test_order_of_pip(void **state)
 	assert_string_equal(c.keys.value[INDEX_PASSWORD], "p");
 }
 
-static void test_off(void **state)
+TEST(off)
 {
 	static const struct {
 		const char *variable, *more, *words;
@@ -112,7 +105,6 @@ static void test_off(void **state)
 		{ "PIP_NO_INDEX=yes", "X=", "no-index of PIP_NO_INDEX" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(off); i++) {
 		char *env[] = { (char *)off[i].variable, (char *)off[i].more, NULL };
 
@@ -128,11 +120,10 @@ static void test_off(void **state)
 }
 
 /* A file that somebody else could write names nothing. */
-static void test_files_of_others(void **state)
+TEST(files_of_others)
 {
 	char path[256];
 
-	(void)state;
 	put("/open.conf", "[global]\nindex-url=https://owned.test/\n");
 	(void)snprintf(path, sizeof(path), "%s/open.conf", root);
 	assert_int_equal(chmod(path, 0666), 0);
@@ -148,9 +139,8 @@ static void test_files_of_others(void **state)
 	assert_non_null(strstr(c.note, "no plain file"));
 }
 
-static void test_npm(void **state)
+TEST(npm)
 {
-	(void)state;
 	EXPECT(INDEX_NPM, "https://registry.npmjs.org", "the public registry", NULL);
 	put("/etc/npmrc", "registry=https://etc.test/\n");
 	EXPECT(INDEX_NPM, "https://etc.test/", "/etc/npmrc", NULL);
@@ -176,7 +166,7 @@ static void test_npm(void **state)
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
-static void test_settle(void **state)
+TEST(settle)
 {
 	char *argv[] = { (char *)"serve",
 			 (char *)"--pip-index=https://old:canary1@a.test/",
@@ -187,7 +177,6 @@ static void test_settle(void **state)
 	_buf_ struct buf lines = BUF_INIT(4096);
 	struct err e = { 0 };
 
-	(void)state;
 	(void)setenv("CAISSON_PIP_INDEX", "https://me:canary3@c.test/", 1);
 	(void)setenv("UV_INDEX_URL", "https://me:canary4@d.test/", 1);
 	assert_int_equal(index_settle(argv, &lines, &e), 0);
@@ -218,17 +207,9 @@ static void test_settle(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ini), cmocka_unit_test(test_order_of_pip),
-		cmocka_unit_test(test_off), cmocka_unit_test(test_files_of_others),
-		cmocka_unit_test(test_npm), cmocka_unit_test(test_settle),
-	};
-	char clean[64];
-
-	if (!mkdtemp(root))
+	if (!unit_dir_make(root, false))
 		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = unit_run();
 
-	(void)snprintf(clean, sizeof(clean), "rm -rf %s", root);
-	return system(clean) || failed;
+	return unit_dir_remove(root) || failed;
 }

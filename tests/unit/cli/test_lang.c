@@ -5,16 +5,12 @@
 #include "cli/lang.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
-static void test_names(void **state)
+TEST(names)
 {
 	static const struct {
 		const char *name, *lang;
@@ -32,7 +28,6 @@ static void test_names(void **state)
 		{ "R", "r" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct err e = { 0 };
 		const struct lang *l = lang_find(rows[i].name, &e);
@@ -43,12 +38,11 @@ static void test_names(void **state)
 	}
 }
 
-static void test_unknown_names(void **state)
+TEST(unknown_names)
 {
 	static const char *const names[] = { "",           "ruby", "Python", "pythonx", "pyt",
 					     "python3.11", ".py",  "bash ",  "-" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		struct err e = { 0 };
 
@@ -61,7 +55,7 @@ static void test_unknown_names(void **state)
 	}
 }
 
-static void test_suffixes(void **state)
+TEST(suffixes)
 {
 	static const struct {
 		const char *path, *lang; /* NULL: no language claims it */
@@ -88,7 +82,6 @@ static void test_suffixes(void **state)
 		{ "script.py/x", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct lang *l = lang_of_file(rows[i].path);
 
@@ -102,11 +95,10 @@ static void test_suffixes(void **state)
 }
 
 /* Each row can be used: there is a program, and room for the end of the list. */
-static void test_prefixes(void **state)
+TEST(prefixes)
 {
 	static const char *const names[] = { "python", "bash", "javascript", "r" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		const struct lang *l = lang_find(names[i], NULL);
 		char path[16];
@@ -125,16 +117,4 @@ static void test_prefixes(void **state)
 	}
 	/* bash takes its $0 from the first argument after the code. */
 	assert_string_equal(lang_find("bash", NULL)->after_code, "bash");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_unknown_names),
-		cmocka_unit_test(test_suffixes),
-		cmocka_unit_test(test_prefixes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

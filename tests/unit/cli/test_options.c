@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_options.c - What a person may type: each option by flag, by alias and by its variable, the
- * edges of each value, and one line that names the option for everything else.
+ * test_options.c - Command lines that a person may type: each option by flag, by alias and by its
+ * variable, the edges of each value, and one line that names the option for everything else.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -10,13 +10,11 @@
 #include "client/program.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define ARGS_MAX 2200
@@ -40,6 +38,8 @@ static int teardown(void **state)
 	o.parsed.owned = NULL;
 	return 0;
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Parse a NULL-terminated list; the strings have to live as long as the options. */
 static int parse_list(enum run_verb verb, const char *const *args)
@@ -73,11 +73,10 @@ static int parse_list(enum run_verb verb, const char *const *args)
 		assert_null(strchr(err.msg, '\n'));                                                \
 	} while (0)
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
 	struct cell_spec spec;
 
-	(void)state;
 	spec_default(&spec);
 	assert_accepted(parse_list(VERB_RUN, (const char *const[]){ "run", NULL }));
 	assert_memory_equal(&o.spec, &spec, sizeof(spec));
@@ -97,9 +96,8 @@ static void test_defaults(void **state)
 }
 
 /* The readme's example, whole. */
-static void test_all_at_once(void **state)
+TEST(all_at_once)
 {
-	(void)state;
 	assert_accepted(run("--memory", "256M", "--cpus", "0.5", "--pids", "64", "--timeout", "10",
 			    "--disk", "100M", "--env", "K=V", "--mount", "./data:/data:ro",
 			    "--workdir", "/data", "--image", "host", "--json", "--receipt", "code",
@@ -120,7 +118,7 @@ static void test_all_at_once(void **state)
 	assert_int_equal(o.parsed.end, 21); /* what follows the program is the program's */
 }
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
 	static const struct {
 		const char *option, *value;
@@ -149,7 +147,6 @@ static void test_numbers(void **state)
 		{ "--capture", "67108864", offsetof(struct run_options, capture_chars), 67108864 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		uint64_t got;
 
@@ -164,7 +161,7 @@ static void test_numbers(void **state)
 }
 
 /* Negative, absurd, empty, or not a number: refused, and the option is named. */
-static void test_bad_numbers(void **state)
+TEST(bad_numbers)
 {
 	static const struct {
 		const char *option, *values[8];
@@ -183,7 +180,6 @@ static void test_bad_numbers(void **state)
 	static const char *const never[] = { "",    " ",   "-1",  "+1",  "1 ",  " 1", "0x10",
 					     "1e3", "nan", "inf", "abc", "1,5", "--", "\xff" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(rows[i].values) && rows[i].values[k]; k++)
 			assert_refused(run(rows[i].option, rows[i].values[k]), rows[i].option);
@@ -192,9 +188,8 @@ static void test_bad_numbers(void **state)
 	}
 }
 
-static void test_spellings(void **state)
+TEST(spellings)
 {
-	(void)state;
 	assert_accepted(run("--memory=64M"));
 	assert_int_equal(o.spec.limits.memory_bytes, 64 * MIB);
 	assert_accepted(run("--env=A=B=C"));
@@ -219,7 +214,7 @@ static void test_spellings(void **state)
 	assert_refused(run("---"), "unknown");
 }
 
-static void test_where_options_end(void **state)
+TEST(where_options_end)
 {
 	static const struct {
 		const char *args[5];
@@ -234,7 +229,6 @@ static void test_where_options_end(void **state)
 		{ { "--" }, 2 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *args[7] = { "run" };
 
@@ -250,7 +244,7 @@ static void test_where_options_end(void **state)
 }
 
 /* An option of one verb is unknown to another. */
-static void test_verbs(void **state)
+TEST(verbs)
 {
 	static const char *const run_only[] = { "--lang", "--code" };
 	static const char *const not_doctor[] = { "--timeout", "--cpu-time", "--max-output",
@@ -258,7 +252,6 @@ static void test_verbs(void **state)
 						  "--capture", "--user",     "--tty",
 						  "--receipt" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(run_only); i++) {
 		assert_refused(parse(VERB_EXEC, run_only[i], "x"), run_only[i]);
 		assert_refused(parse(VERB_DOCTOR, run_only[i], "x"), run_only[i]);
@@ -271,7 +264,7 @@ static void test_verbs(void **state)
 	assert_int_equal(o.parsed.end, 3);
 }
 
-static void test_environment(void **state)
+TEST(environment)
 {
 	static const char *const variables[][2] = {
 		{ "CAISSON_MEMORY", "64M" },   { "CAISSON_CPUS", "2" },
@@ -285,7 +278,6 @@ static void test_environment(void **state)
 		{ "CAISSON_STATE", "/s" },     { "CAISSON_LANG", "bash" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
 		assert_int_equal(setenv(variables[i][0], variables[i][1], 1), 0);
 	assert_accepted(run("code"));
@@ -308,7 +300,7 @@ static void test_environment(void **state)
 	assert_int_equal(o.spec.without, CELL_WITHOUT_SECCOMP);
 	assert_string_equal(o.state, "/s");
 	assert_string_equal(o.lang, "bash");
-	/* What was typed wins. */
+	/* The command line wins. */
 	assert_accepted(run("--memory", "32M", "--image", "host", "--lang", "r", "code"));
 	assert_int_equal(o.spec.limits.memory_bytes, 32 * MIB);
 	assert_int_equal(o.spec.limits.pids, 7);
@@ -317,9 +309,8 @@ static void test_environment(void **state)
 	assert_string_equal(o.lang, "r");
 }
 
-static void test_environment_off_and_wrong(void **state)
+TEST(environment_off_and_wrong)
 {
-	(void)state;
 	assert_int_equal(setenv("CAISSON_JSON", "0", 1), 0);
 	assert_int_equal(setenv("CAISSON_MEMORY", "", 1), 0);
 	assert_int_equal(setenv("CAISSON_MEMORYX", "1", 1), 0);
@@ -336,11 +327,10 @@ static void test_environment_off_and_wrong(void **state)
 	assert_refused(run("code"), "CAISSON_TIMEOUT");
 }
 
-static void test_env_option(void **state)
+TEST(env_option)
 {
 	static const char *args[2 * RUN_ENV_MAX + 4] = { "run" };
 
-	(void)state;
 	assert_accepted(run("-e", "A=1", "--env", "B=", "-e", "A=2"));
 	assert_int_equal(options_count(o.env), 3);
 	assert_string_equal(o.env[2], "A=2");
@@ -360,7 +350,7 @@ static void test_env_option(void **state)
 	assert_refused(parse_list(VERB_RUN, args), "at most 1024");
 }
 
-static void test_mounts(void **state)
+TEST(mounts)
 {
 	static const struct {
 		const char *text, *src, *dst;
@@ -381,7 +371,6 @@ static void test_mounts(void **state)
 	static const char *const ours[] = { "a:/proc", "a:/dev/x:rw", "a:/sys" };
 	char text[CELL_DST_MAX + 16];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		assert_accepted(run("--mount", good[i].text));
 		assert_string_equal(o.mount_src[0], good[i].src);
@@ -403,11 +392,10 @@ static void test_mounts(void **state)
 	assert_refused(run("--mount", text), "--mount");
 }
 
-static void test_most_mounts(void **state)
+TEST(most_mounts)
 {
 	const char *args[2 * CELL_MOUNTS_MAX + 4] = { "run" };
 
-	(void)state;
 	for (size_t i = 0; i < CELL_MOUNTS_MAX; i++) {
 		args[1 + 2 * i] = "--mount";
 		args[2 + 2 * i] = "a:/b";
@@ -419,7 +407,7 @@ static void test_most_mounts(void **state)
 	assert_refused(parse_list(VERB_RUN, args), "at most 16 mounts");
 }
 
-static void test_without(void **state)
+TEST(without)
 {
 	static const struct {
 		const char *text;
@@ -431,13 +419,12 @@ static void test_without(void **state)
 		{ "seccomp,cgroup", CELL_WITHOUT_SECCOMP | CELL_WITHOUT_CGROUP },
 		{ "cgroup,cgroup", CELL_WITHOUT_CGROUP },
 	};
-	/* What is not negotiable, and what does not exist, has the same answer. */
+	/* Layers that are not negotiable, and unknown ones, have the same answer. */
 	static const char *const bad[] = {
 		"namespaces",      "seccom",       "seccompx", "SECCOMP",        ",",   ",seccomp",
 		"seccomp,,cgroup", "capabilities", "all",      "seccomp cgroup", "none"
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		assert_accepted(run("--without", good[i].text));
 		assert_int_equal(o.spec.without, good[i].want);
@@ -448,7 +435,7 @@ static void test_without(void **state)
 		assert_refused(run("--without", bad[i]), "seccomp, landlock, cgroup");
 }
 
-static void test_user(void **state)
+TEST(user)
 {
 	static const char *const bad[] = {
 		"",     "0",     "0:0",   "1:0",   "0:1", "65536",      "1:65536",
@@ -456,7 +443,6 @@ static void test_user(void **state)
 		" 1",   "1 "
 	};
 
-	(void)state;
 	assert_accepted(run("--user", "1"));
 	assert_true(o.uid == 1 && o.gid == 1);
 	assert_accepted(run("-u", "65535:7"));
@@ -465,11 +451,10 @@ static void test_user(void **state)
 		assert_refused(run("--user", bad[i]), "--user");
 }
 
-static void test_paths(void **state)
+TEST(paths)
 {
 	static const char *const bad_workdirs[] = { "", "x", "./x", "/x/", "/x/../y", "//", "/x\n" };
 
-	(void)state;
 	assert_accepted(run("--workdir", "/", "--state", "/var/tmp/s"));
 	assert_string_equal(o.workdir, "/");
 	for (size_t i = 0; i < ARRAY_SIZE(bad_workdirs); i++)
@@ -487,9 +472,8 @@ static void test_paths(void **state)
 	assert_refused(run("--image", ""), "--image");
 }
 
-static void test_combinations(void **state)
+TEST(combinations)
 {
-	(void)state;
 	assert_accepted(run("--tty"));
 	assert_true(o.tty);
 	assert_refused(run("--tty", "--json"), "--tty and --json");
@@ -498,7 +482,7 @@ static void test_combinations(void **state)
 }
 
 /* Every option that is parsed is in the help of its verbs, one line each. */
-static void test_help(void **state)
+TEST(help)
 {
 	static const struct {
 		enum run_verb verb;
@@ -509,7 +493,6 @@ static void test_help(void **state)
 		{ VERB_DOCTOR, { "--memory", "--json" }, { "--lang", "--mount", "--tty" } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char *text = NULL;
 		size_t size = 0;
@@ -526,11 +509,10 @@ static void test_help(void **state)
 	}
 }
 
-static void test_state_dir(void **state)
+TEST(state_dir)
 {
 	char path[64], want[64], *tiny = path;
 
-	(void)state;
 	assert_accepted(run("--state", "/var/tmp/s"));
 	assert_int_equal(state_dir(o.state, getenv("XDG_RUNTIME_DIR"), path, sizeof(path), &err),
 			 0);
@@ -550,31 +532,4 @@ static void test_state_dir(void **state)
 			 0);
 	(void)snprintf(want, sizeof(want), "/tmp/caisson-%u", (unsigned)geteuid());
 	assert_string_equal(path, geteuid() == 0 ? "/run/caisson" : want);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_defaults),
-		TEST(test_all_at_once),
-		TEST(test_numbers),
-		TEST(test_bad_numbers),
-		TEST(test_spellings),
-		TEST(test_where_options_end),
-		TEST(test_verbs),
-		TEST(test_environment),
-		TEST(test_environment_off_and_wrong),
-		TEST(test_env_option),
-		TEST(test_mounts),
-		TEST(test_most_mounts),
-		TEST(test_without),
-		TEST(test_user),
-		TEST(test_paths),
-		TEST(test_combinations),
-		TEST(test_help),
-		TEST(test_state_dir),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

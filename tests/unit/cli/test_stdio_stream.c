@@ -11,16 +11,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 /* from[1] -> (from[0] stream to[1]) -> to[0] */
 static int from[2], to[2];
@@ -47,6 +45,8 @@ static int teardown(void **state)
 	to[1] = fd_close(to[1]);
 	return 0;
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static bool is_open(int fd)
 {
@@ -106,12 +106,11 @@ static size_t fill(int fd)
 	return n;
 }
 
-static void test_carry(void **state)
+TEST(carry)
 {
 	struct pollfd p;
 	char got[64];
 
-	(void)state;
 	stream_open(&s, from[0], to[1], false, NULL);
 	assert_true(stream_active(&s));
 	stream_poll(&s, &p);
@@ -136,12 +135,11 @@ static void test_carry(void **state)
 	assert_int_equal(s.bytes, 11);
 }
 
-static void test_end_of_file(void **state)
+TEST(end_of_file)
 {
 	struct pollfd p;
 	char got[8];
 
-	(void)state;
 	stream_open(&s, from[0], to[1], false, NULL);
 	feed("last", 4);
 	from[1] = fd_close(from[1]);
@@ -158,11 +156,10 @@ static void test_end_of_file(void **state)
 }
 
 /* A pipe into the cell ends when its source does: the program sees the end of its input. */
-static void test_owned_end(void **state)
+TEST(owned_end)
 {
 	char ch;
 
-	(void)state;
 	stream_open(&s, from[0], to[1], true, NULL);
 	feed("x", 1);
 	assert_true(turn() && turn());
@@ -174,9 +171,8 @@ static void test_owned_end(void **state)
 	assert_int_equal(read(to[0], &ch, 1), 0);
 }
 
-static void test_close(void **state)
+TEST(close)
 {
-	(void)state;
 	stream_open(&s, from[0], to[1], true, NULL);
 	feed("x", 1);
 	assert_true(turn());
@@ -191,13 +187,12 @@ static void test_close(void **state)
 }
 
 /* While the reader outside is slow nothing more is read: the program inside has to wait. */
-static void test_back_pressure(void **state)
+TEST(back_pressure)
 {
 	static char chunk[STREAM_CHUNK];
 	size_t full = fill(to[1]);
 	struct pollfd p;
 
-	(void)state;
 	stream_open(&s, from[0], to[1], false, NULL);
 	feed(chunk, 1000);
 	assert_true(turn());
@@ -224,13 +219,12 @@ static void test_back_pressure(void **state)
 }
 
 /* The descriptor is blocking: no write is larger than what poll() has promised room for. */
-static void test_small_writes(void **state)
+TEST(small_writes)
 {
 	static char chunk[STREAM_CHUNK], got[2 * STREAM_CHUNK];
 	size_t full = fill(to[1]);
 	size_t sent = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(chunk); i++)
 		chunk[i] = (char)(i * 31 + i / 256);
 	stream_open(&s, from[0], to[1], false, NULL);
@@ -270,13 +264,12 @@ static void test_small_writes(void **state)
 }
 
 /* A regular file takes any amount at once: no small pieces there. */
-static void test_to_a_file(void **state)
+TEST(to_a_file)
 {
 	static char chunk[STREAM_CHUNK];
 	char path[] = "/tmp/test-stream-XXXXXX";
 	int file = mkstemp(path);
 
-	(void)state;
 	assert_true(file >= 0);
 	assert_int_equal(unlink(path), 0);
 	stream_open(&s, from[0], file, false, NULL);
@@ -290,9 +283,8 @@ static void test_to_a_file(void **state)
 }
 
 /* The reader went away: the program gets what it would have got without us. */
-static void test_reader_gone(void **state)
+TEST(reader_gone)
 {
-	(void)state;
 	stream_open(&s, from[0], to[1], false, NULL);
 	feed("x", 1);
 	assert_true(turn());
@@ -305,11 +297,10 @@ static void test_reader_gone(void **state)
 	assert_int_equal(s.bytes, 1);
 }
 
-static void test_full_disk(void **state)
+TEST(full_disk)
 {
 	_fd_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-	(void)state;
 	stream_open(&s, from[0], full, false, NULL);
 	feed("x", 1);
 	assert_true(turn());
@@ -319,12 +310,11 @@ static void test_full_disk(void **state)
 }
 
 /* A non-blocking target that is full after all says EAGAIN: the bytes stay for the next time. */
-static void test_spurious_wakeups(void **state)
+TEST(spurious_wakeups)
 {
 	char got[16];
 	size_t full;
 
-	(void)state;
 	assert_int_equal(fcntl(to[1], F_SETFL, O_NONBLOCK), 0);
 	full = fill(to[1]);
 	stream_open(&s, from[0], to[1], false, NULL);
@@ -346,11 +336,10 @@ static void test_spurious_wakeups(void **state)
 }
 
 /* Captured only: the beginning is kept, everything is counted, nothing grows. */
-static void test_capture(void **state)
+TEST(capture)
 {
 	_buf_ struct buf keep = BUF_INIT(10);
 
-	(void)state;
 	stream_open(&s, from[0], -1, false, &keep);
 	for (int i = 0; i < 100; i++) {
 		feed("0123456", 7);
@@ -366,12 +355,11 @@ static void test_capture(void **state)
 	assert_false(stream_active(&s));
 }
 
-static void test_capture_and_carry(void **state)
+TEST(capture_and_carry)
 {
 	_buf_ struct buf keep = BUF_INIT(3);
 	char got[16];
 
-	(void)state;
 	stream_open(&s, from[0], to[1], false, &keep);
 	feed("abcdef", 6);
 	while (turn())
@@ -381,12 +369,11 @@ static void test_capture_and_carry(void **state)
 }
 
 /* A terminal whose last user is gone reads EIO: that is its end of file. */
-static void test_terminal_end(void **state)
+TEST(terminal_end)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	int unlock = 0;
 
-	(void)state;
 	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0) {
 		printf("# skipped: no pty: %s\n", strerror(errno));
 		fd_close(master);
@@ -407,13 +394,12 @@ static void test_terminal_end(void **state)
 }
 
 /* Half a megabyte through two small pipes, reader and writer at random: equal at the end. */
-static void test_random_pace(void **state)
+TEST(random_pace)
 {
 	static char sent[1 << 19], got[sizeof(sent) + 1];
 	size_t in = 0, out = 0;
 	unsigned int seed = 3;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sent); i++)
 		sent[i] = (char)rand_r(&seed);
 	stream_open(&s, from[0], to[1], false, NULL);
@@ -441,20 +427,4 @@ static void test_random_pace(void **state)
 	assert_int_equal(out, sizeof(sent));
 	assert_int_equal(s.bytes, sizeof(sent));
 	assert_memory_equal(got, sent, sizeof(sent));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_carry),         TEST(test_end_of_file),
-		TEST(test_owned_end),     TEST(test_close),
-		TEST(test_back_pressure), TEST(test_small_writes),
-		TEST(test_to_a_file),     TEST(test_reader_gone),
-		TEST(test_full_disk),     TEST(test_spurious_wakeups),
-		TEST(test_capture),       TEST(test_capture_and_carry),
-		TEST(test_terminal_end),  TEST(test_random_pace),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

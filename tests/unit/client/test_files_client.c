@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_files_client.c - What a worker says, in pieces of any size; and what none would say.
+ * test_files_client.c - Messages of a worker, in pieces of any size; and invalid ones.
  */
 #include "client/files_client.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 /* Everything that was told, as text. */
 static char told[8192];
@@ -98,6 +96,8 @@ static int begin(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { begin, NULL };
+
 static int feed(size_t piece)
 {
 	struct files_parser p = { 0 };
@@ -125,9 +125,8 @@ static void put_good(void)
 	put(FILES_F_END, &end, sizeof(end), "where");
 }
 
-static void test_any_piece(void **state)
+TEST(any_piece)
 {
-	(void)state;
 	put_good();
 	for (size_t piece = 1; piece <= n_bytes; piece++) {
 		assert_int_equal(feed(piece), 0);
@@ -135,9 +134,8 @@ static void test_any_piece(void **state)
 	}
 }
 
-static void test_nothing_after_the_end(void **state)
+TEST(nothing_after_the_end)
 {
-	(void)state;
 	put_good();
 	bytes[n_bytes++] = 0;
 	assert_int_equal(feed(1), -EPROTO);
@@ -152,7 +150,7 @@ static void expect_nonsense(void)
 	n_bytes = 0;
 }
 
-static void test_bad_heads(void **state)
+TEST(bad_heads)
 {
 	static const struct files_frame bad[] = {
 		{ 0, 10 },
@@ -167,7 +165,6 @@ static void test_bad_heads(void **state)
 		{ FILES_F_END, ~0u },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		memcpy(bytes, &bad[i], sizeof(bad[i]));
 		n_bytes = sizeof(bad[i]);
@@ -175,12 +172,11 @@ static void test_bad_heads(void **state)
 	}
 }
 
-static void test_lengths_must_add_up(void **state)
+TEST(lengths_must_add_up)
 {
 	struct files_stat st = { .type = FILES_T_FILE, .name_len = 3, .target_len = 1 };
 	struct files_event ev = { .kind = FILES_E_CREATED, .name_len = 3 };
 
-	(void)state;
 	put(FILES_F_STAT, &st, sizeof(st), "abc");
 	expect_nonsense();
 	put(FILES_F_STAT, &st, sizeof(st), "abcde");
@@ -193,13 +189,12 @@ static void test_lengths_must_add_up(void **state)
 	expect_nonsense();
 }
 
-static void test_kinds_must_be_known(void **state)
+TEST(kinds_must_be_known)
 {
 	struct files_stat st = { .type = FILES_T_MAX_ };
 	struct files_event ev = { .kind = 0 };
 	struct files_end end = { .error = -1 };
 
-	(void)state;
 	put(FILES_F_STAT, &st, sizeof(st), "");
 	expect_nonsense();
 	put(FILES_F_EVENT, &ev, sizeof(ev), "");
@@ -211,43 +206,27 @@ static void test_kinds_must_be_known(void **state)
 	expect_nonsense();
 }
 
-static void test_no_nul_in_names(void **state)
+TEST(no_nul_in_names)
 {
 	struct files_stat st = { .type = FILES_T_FILE, .name_len = 3 };
 
-	(void)state;
 	put(FILES_F_STAT, &st, sizeof(st), "abc");
 	bytes[n_bytes - 2] = '\0';
 	expect_nonsense();
 }
 
-static void test_a_sink_may_stop(void **state)
+TEST(a_sink_may_stop)
 {
-	(void)state;
 	refuse = -ECANCELED;
 	put_good();
 	assert_int_equal(feed(n_bytes), -ECANCELED);
 	assert_string_equal(told, "stat 3 7 name>to;hello ");
 }
 
-static void test_heads_to_the_worker(void **state)
+TEST(heads_to_the_worker)
 {
-	(void)state;
 	assert_int_equal(files_head(5).type, FILES_F_DATA);
 	assert_int_equal(files_head(5).len, 5);
 	assert_int_equal(files_head(0).type, FILES_F_END);
 	assert_int_equal(files_head(0).len, 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-	const struct CMUnitTest tests[] = {
-		TEST(test_any_piece),           TEST(test_nothing_after_the_end),
-		TEST(test_bad_heads),           TEST(test_lengths_must_add_up),
-		TEST(test_kinds_must_be_known), TEST(test_no_nul_in_names),
-		TEST(test_a_sink_may_stop),     TEST(test_heads_to_the_worker),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,15 +4,12 @@
 #include "client/gauges.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static int file(const char *text)
 {
@@ -23,7 +20,7 @@ static int file(const char *text)
 	return fd;
 }
 
-static void test_number(void **state)
+TEST(number)
 {
 	static const struct {
 		const char *text;
@@ -42,7 +39,6 @@ static void test_number(void **state)
 		{ "12x\n", false, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		uint64_t v = 0;
 
@@ -52,12 +48,11 @@ static void test_number(void **state)
 	}
 }
 
-static void test_key(void **state)
+TEST(key)
 {
 	static const char text[] = "usage_usec 10\nuser_usec 7\nthrottled_usec 3\nlast 9";
 	uint64_t v = 0;
 
-	(void)state;
 	assert_true(gauges_key(text, sizeof(text) - 1, "usage_usec", &v) && v == 10);
 	assert_true(gauges_key(text, sizeof(text) - 1, "throttled_usec", &v) && v == 3);
 	assert_true(gauges_key(text, sizeof(text) - 1, "last", &v) && v == 9);
@@ -68,12 +63,11 @@ static void test_key(void **state)
 }
 
 /* The two kinds of machine; a missing file is no zero but a question for the warden. */
-static void test_read(void **state)
+TEST(read)
 {
 	struct cell_usage u = { .oom_kills = 5 };
 	struct gauges g;
 
-	(void)state;
 	gauges_init(&g);
 	assert_false(gauges_read(&g, &u));
 	int v1[] = { file("1500\n"), file("nr_periods 1\nthrottled_time 20\n"), file("4096\n"),
@@ -102,15 +96,4 @@ static void test_read(void **state)
 		    v2, ARRAY_SIZE(v2));
 	assert_true(gauges_read(&g, &u) && u.cpu_ns == 7000 && u.throttled_ns == 1000);
 	gauges_close(&g);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_number),
-		cmocka_unit_test(test_key),
-		cmocka_unit_test(test_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

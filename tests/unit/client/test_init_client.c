@@ -10,9 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "../fds.h"
+#include "../unit.h"
 
 static int channel[2]; /* the client's end, init's end */
 static int fds_before;
@@ -53,6 +49,8 @@ static int teardown(void **state)
 	pipe_ends[1] = fd_close(pipe_ends[1]);
 	return open_fds() == fds_before ? 0 : -1;
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static struct exec_request request(void)
 {
@@ -132,14 +130,13 @@ static void check_round_trip(const struct exec_request *x)
 	command_free(&c);
 }
 
-static void test_round_trip(void **state)
+TEST(round_trip)
 {
 	static const char *const argv[] = { "python3", "-c", "print('\xc3\xa4\n\x01\xff')",
 					    "",        "-",  NULL };
 	static const char *const envp[] = { "A=1", "EMPTY=", "B=x y\nz", NULL };
 	struct exec_request x = request();
 
-	(void)state;
 	check_round_trip(&x);
 	x.argv = argv;
 	x.envp = envp;
@@ -151,12 +148,11 @@ static void test_round_trip(void **state)
 	check_round_trip(&x);
 }
 
-static void test_script_and_tty(void **state)
+TEST(script_and_tty)
 {
 	_fd_ int script = fd_memfd("script", "print(1)\n", 9);
 	struct exec_request x = request();
 
-	(void)state;
 	x.script_path = "/workspace/main.py";
 	check_round_trip(&x); /* no script descriptor: the path stays here */
 	x.script_fd = script;
@@ -169,12 +165,11 @@ static void test_script_and_tty(void **state)
 }
 
 /* A kernel's descriptors are made in the cell: whatever stands in stdio stays here. */
-static void test_control(void **state)
+TEST(control)
 {
 	_fd_ int script = fd_memfd("script", "print(1)\n", 9);
 	struct exec_request x = request();
 
-	(void)state;
 	x.flags = INIT_CONTROL;
 	check_round_trip(&x);
 	x.stdio[0] = x.stdio[1] = x.stdio[2] = -1;
@@ -185,7 +180,7 @@ static void test_control(void **state)
 }
 
 /* The blob may have 4 MiB: all of that arrives, one byte more is refused here. */
-static void test_largest_blob(void **state)
+TEST(largest_blob)
 {
 	/* cwd "/", empty script path, one argument: four bytes beside its letters */
 	size_t most = INIT_BLOB_MAX - 4;
@@ -193,7 +188,6 @@ static void test_largest_blob(void **state)
 	const char *argv[] = { arg, NULL };
 	struct exec_request x = request();
 
-	(void)state;
 	assert_non_null(arg);
 	memset(arg, 'a', most + 2);
 	x.cwd = "/";
@@ -207,12 +201,11 @@ static void test_largest_blob(void **state)
 	free(arg);
 }
 
-static void test_most_strings(void **state)
+TEST(most_strings)
 {
 	const char **many = calloc(INIT_ARGS_MAX + 2, sizeof(*many));
 	struct exec_request x = request();
 
-	(void)state;
 	assert_non_null(many);
 	for (size_t i = 0; i < INIT_ARGS_MAX; i++)
 		many[i] = "K=V";
@@ -233,13 +226,12 @@ static void test_most_strings(void **state)
 }
 
 /* Requests that make no sense reach init, and init says so: it does not trust us. */
-static void test_requests_that_init_refuses(void **state)
+TEST(requests_that_init_refuses)
 {
 	struct exec_request x = request();
 	struct init_msg m;
 	struct command c;
 
-	(void)state;
 	x.argv = no_env;
 	assert_int_equal(init_exec(channel[0], &x, &err), 0);
 	assert_int_equal(receive(&m, &c), E2BIG);
@@ -267,11 +259,10 @@ static void test_requests_that_init_refuses(void **state)
 	}
 }
 
-static void test_channel_that_is_gone(void **state)
+TEST(channel_that_is_gone)
 {
 	struct exec_request x = request();
 
-	(void)state;
 	channel[1] = fd_close(channel[1]);
 	assert_int_equal(init_exec(channel[0], &x, &err), -EPIPE); /* and no SIGPIPE */
 	assert_true(err.msg[0]);
@@ -295,7 +286,7 @@ static struct init_msg hear(uint32_t type, uint32_t id, size_t used)
 	return m;
 }
 
-static void test_signal(void **state)
+TEST(signal)
 {
 	static const struct {
 		uint32_t id;
@@ -306,12 +297,11 @@ static void test_signal(void **state)
 		{ 4, INIT_TARGET_GROUP, 0, SIGKILL },
 		{ 0, INIT_TARGET_PID_GROUP, 17, SIGINT },
 		{ UINT32_MAX, INIT_TARGET_ALL, 0, SIGKILL },
-		/* What makes no sense is init's to refuse, so it has to arrive as it is. */
+		/* Init refuses nonsense, so it has to arrive as it is. */
 		{ 5, INIT_TARGET_PID_GROUP, -1, 0 },
 		{ 6, (enum init_target)4711, INT32_MAX, -9 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(init_signal(channel[0], rows[i].id, rows[i].target, rows[i].pid,
 					     rows[i].signo, &err),
@@ -326,30 +316,11 @@ static void test_signal(void **state)
 	assert_nothing_sent();
 }
 
-static void test_go_and_disk(void **state)
+TEST(go_and_disk)
 {
-	(void)state;
 	assert_int_equal(init_go(channel[0], 8, &err), 0);
 	assert_int_equal(init_disk(channel[0], 9, &err), 0);
 	(void)hear(INIT_GO, 8, 0);
 	(void)hear(INIT_DISK, 9, 0);
 	assert_nothing_sent();
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip),
-		TEST(test_script_and_tty),
-		TEST(test_control),
-		TEST(test_largest_blob),
-		TEST(test_most_strings),
-		TEST(test_requests_that_init_refuses),
-		TEST(test_channel_that_is_gone),
-		TEST(test_signal),
-		TEST(test_go_and_disk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

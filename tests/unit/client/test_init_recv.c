@@ -9,17 +9,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "../fds.h"
+#include "../unit.h"
 
 static int channel[2]; /* the client's end, init's end */
 static int fds_before;
@@ -42,6 +38,8 @@ static int teardown(void **state)
 	return open_fds() == fds_before ? 0 : -1;
 }
 
+struct unit_fixture unit_fixture = { setup, teardown };
+
 static bool same_file(int a, int b)
 {
 	struct stat sa, sb;
@@ -50,13 +48,12 @@ static bool same_file(int a, int b)
 	       sa.st_ino == sb.st_ino;
 }
 
-static void test_recv(void **state)
+TEST(recv)
 {
 	struct init_msg sent = { .type = INIT_STARTED, .id = 5, .u.pid = 2 }, m;
 	int fds[INIT_FDS_MAX];
 	size_t n = 42;
 
-	(void)state;
 	assert_int_equal(init_recv(channel[0], &m, fds, &n, &err), -EAGAIN);
 	assert_int_equal(n, 0);
 	assert_int_equal(fd_send(channel[1], &sent, sizeof(sent), NULL, 0), 0);
@@ -72,13 +69,12 @@ static void test_recv(void **state)
 }
 
 /* As many as init may send, each in its place, close-on-exec and the caller's. */
-static void test_recv_descriptors(void **state)
+TEST(recv_descriptors)
 {
 	struct init_msg sent = { .type = INIT_STARTED, .id = 5, .u.pid = 2 }, m;
 	int ours[INIT_FDS_MAX], fds[INIT_FDS_MAX], held;
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
 		ours[i] = fd_memfd("descriptor", "x", 1);
 	held = open_fds();
@@ -99,9 +95,9 @@ static void test_recv_descriptors(void **state)
 		fd_close(ours[i]);
 }
 
-/* What is not one whole message with at most that many descriptors is refused, and nothing leaks.
+/* Anything but one whole message with at most that many descriptors is refused without a leak.
  */
-static void test_recv_nonsense(void **state)
+TEST(recv_nonsense)
 {
 	char bytes[sizeof(struct init_msg) + 1] = { 0 };
 	static const size_t lens[] = { 1, sizeof(struct init_msg) - 1,
@@ -110,7 +106,6 @@ static void test_recv_nonsense(void **state)
 	int nulls[INIT_FDS_MAX + 2], fds[INIT_FDS_MAX], held = open_fds();
 	size_t got;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
 		nulls[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; i < ARRAY_SIZE(lens); i++)
@@ -134,7 +129,7 @@ static void test_recv_nonsense(void **state)
 	assert_int_equal(open_fds(), held);
 }
 
-static void test_explain(void **state)
+TEST(explain)
 {
 	static const struct {
 		enum init_stage stage;
@@ -161,7 +156,6 @@ static void test_explain(void **state)
 		{ (enum init_stage)4711, EIO, -EIO, 125, "read the request" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct init_failed f = { (uint32_t)rows[i].stage, rows[i].error };
 
@@ -170,17 +164,4 @@ static void test_explain(void **state)
 		assert_int_equal(err.code, rows[i].code);
 		assert_non_null(strstr(err.msg, rows[i].part));
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_recv),
-		TEST(test_recv_descriptors),
-		TEST(test_recv_nonsense),
-		TEST(test_explain),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

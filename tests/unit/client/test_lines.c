@@ -3,13 +3,10 @@
 #include "client/lines.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static int on_line(void *arg, char *line, size_t len)
 {
@@ -38,20 +35,18 @@ static void feed(size_t step, const char *text, const char *want)
 		fail_msg("pieces of %zu: %s", step, buf_str(&seen));
 }
 
-static void test_limit(void **state)
+TEST(limit)
 {
-	(void)state;
 	for (size_t step = 1; step < 40; step++)
 		feed(step, "12345\n123456\n1\n\n123456789012345\r\nab\r\n1234567",
 		     "12345|LONG|1|LONG|ab|LONG|");
 }
 
-static void test_no_limit(void **state)
+TEST(no_limit)
 {
 	_buf_ struct buf seen = BUF_INIT(256);
 	struct lines l;
 
-	(void)state;
 	lines_init(&l, on_line, &seen);
 	l.partial.max = 5;
 	assert_int_equal(lines_feed(&l, "123\n123456\n1\n", 13), -EMSGSIZE);
@@ -78,9 +73,8 @@ static void feed_ids(const char *text, size_t piece, const char *expected)
 }
 
 /* The request that a line answers, of a line that is too long. */
-static void test_ids(void **state)
+TEST(ids)
 {
-	(void)state;
 	for (size_t piece = 1; piece < 120; piece++) {
 		feed_ids("{\"id\":12,\"result\":\"long long long long long long\"}\nx\n", piece,
 			 "<12>x|");
@@ -88,13 +82,4 @@ static void test_ids(void **state)
 			 "<7>x|");
 		feed_ids("nothing that looks like a message of anybody\nx\n", piece, "<0>x|");
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_limit),
-					    cmocka_unit_test(test_no_limit),
-					    cmocka_unit_test(test_ids) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

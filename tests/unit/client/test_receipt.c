@@ -13,15 +13,13 @@
 #include "wire/evidence.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define INIT 100u
 #define COMMAND 101u
@@ -82,6 +80,8 @@ static int setup(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { setup, NULL };
+
 static int end(void **state)
 {
 	(void)state;
@@ -89,6 +89,8 @@ static int end(void **state)
 	buf_free(&out);
 	return 0;
 }
+
+struct unit_fixture unit_group = { NULL, end };
 
 static void add(uint32_t kind, uint32_t pid, uint32_t is_init, const void *text, size_t len)
 {
@@ -160,9 +162,8 @@ static void expect_missing(const char *layer)
 
 /* ---- what is in force ------------------------------------------------------------------------ */
 
-static void test_good(void **state)
+TEST(good)
 {
-	(void)state;
 	fill(PARTS, NULL);
 	assert_enforced();
 	const char *text = buf_str(&out);
@@ -186,7 +187,7 @@ static void test_good(void **state)
 }
 
 /* Each namespace: the same as the host's, another for the command, or not known at all. */
-static void test_namespaces(void **state)
+TEST(namespaces)
 {
 	static const char *const keys[] = { "user", "pid", "mnt", "net", "ipc", "uts", "cgroup" };
 	static const char *const layers[] = { "user namespace",  "pid namespace",
@@ -194,7 +195,6 @@ static void test_namespaces(void **state)
 					      "ipc namespace",   "uts namespace",
 					      "cgroup namespace" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		char host[160] = "", other[160] = "", zero[160] = "", without[160] = "";
 
@@ -234,12 +234,11 @@ static void test_namespaces(void **state)
 }
 
 /* One set of one thread with one capability is one too many. */
-static void test_capabilities(void **state)
+TEST(capabilities)
 {
 	static const char *const keys[] = { "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:" };
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		/* The last digit of that line. */
 		(void)snprintf(text, sizeof(text), "%s", SEALED);
@@ -262,16 +261,15 @@ static void test_capabilities(void **state)
 	}
 	fill(P_STATUS_C, STATUS("000001ffffffffff", "1", "2"));
 	expect_missing("zero capabilities");
-	/* What init may have, a command may not. */
+	/* A command may not have the capabilities that init may have. */
 	fill(P_STATUS_C, INIT_SEALED);
 	expect_missing("zero capabilities");
 	fill(P_STATUS_I, SEALED);
 	assert_enforced();
 }
 
-static void test_no_new_privileges(void **state)
+TEST(no_new_privileges)
 {
-	(void)state;
 	fill(P_STATUS_C, STATUS(NO_CAPS, "0", "2"));
 	expect_missing("no-new-privileges");
 	fill(P_STATUS_I, STATUS(NO_CAPS, "0", "2"));
@@ -287,14 +285,13 @@ static void test_no_new_privileges(void **state)
 	expect_missing("no-new-privileges");
 }
 
-static void test_seccomp(void **state)
+TEST(seccomp)
 {
 	static const char cut[] = "CapInh:\t0\nCapPrm:\t0\nCapEff:\t0\nCapBnd:\t0\nCapAmb:\t0\n"
 				  "NoNewPrivs:\t1\n";
 	static const char *const weak[] = { STATUS(NO_CAPS, "1", "0"), STATUS(NO_CAPS, "1", "1"),
 					    STATUS(NO_CAPS, "1", ""), cut };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(weak); i++) {
 		fill(P_STATUS_C, weak[i]);
 		expect_missing("seccomp");
@@ -316,9 +313,8 @@ static void test_seccomp(void **state)
 	assert_non_null(strstr(buf_str(&out), "\"seccomp\":\"none\""));
 }
 
-static void test_landlock(void **state)
+TEST(landlock)
 {
-	(void)state;
 	fill(PARTS, NULL);
 	ready.landlock_on = 0;
 	expect_missing("landlock");
@@ -334,7 +330,7 @@ static void test_landlock(void **state)
 	assert_non_null(strstr(buf_str(&out), "\"weakened\":[\"landlock\"]"));
 }
 
-static void test_cgroup(void **state)
+TEST(cgroup)
 {
 	static const struct {
 		const char *text, *layer;
@@ -355,7 +351,6 @@ static void test_cgroup(void **state)
 		{ NULL, "cpu limit" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		fill(P_CGROUP, rows[i].text);
 		assert_int_equal(judge(), -EPERM);
@@ -373,7 +368,7 @@ static void test_cgroup(void **state)
 
 /* With nothing to look at, everything is missing: all of it fits, and the first is in the message.
  */
-static void test_nothing(void **state)
+TEST(nothing)
 {
 	static const char *const layers[] = {
 		"user namespace", "pid namespace", "mount namespace",  "network namespace",
@@ -382,7 +377,6 @@ static void test_nothing(void **state)
 		"cpu limit",
 	};
 
-	(void)state;
 	ready.landlock_on = 0;
 	assert_int_equal(judge_bytes("", 0), -EPERM);
 	assert_non_null(strstr(err.msg, "user namespace"));
@@ -392,12 +386,11 @@ static void test_nothing(void **state)
 
 /* ---- what a guest can write ------------------------------------------------------------------ */
 
-/* Texts that look like evidence, in frames that say they are none, are only ever strings. */
-static void test_lookalikes(void **state)
+/* Texts that look like evidence, in frames of another kind, are only ever strings. */
+TEST(lookalikes)
 {
 	static const char lie[] = "3 /tmp/x\"\n" SEALED CGROUP CELL_NS;
 
-	(void)state;
 	fill(P_STATUS_C, STATUS("0000000000000400", "0", "0"));
 	add_text(EVIDENCE_FD, COMMAND, 0, lie);
 	add_text(EVIDENCE_LIMITS, COMMAND, 0, lie);
@@ -415,11 +408,10 @@ static void test_lookalikes(void **state)
 	expect_missing("memory limit");
 }
 
-static void test_any_bytes(void **state)
+TEST(any_bytes)
 {
 	char bytes[256];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (char)i;
 	fill(PARTS, NULL);
@@ -433,11 +425,10 @@ static void test_any_bytes(void **state)
 }
 
 /* A key counts at the start of a line, and a number without end is cut, not copied. */
-static void test_lines(void **state)
+TEST(lines)
 {
 	char text[700];
 
-	(void)state;
 	fill(P_CGROUP, "xmemory 1\nmemory 536870912\npids 129\ncpu_milli 1000\nmemory 1\n");
 	assert_enforced();
 	assert_non_null(strstr(buf_str(&out), "\"memory\":536870912"));
@@ -454,9 +445,8 @@ static void test_lines(void **state)
 }
 
 /* Lists follow the first process that is not init; a cell in which nothing runs has none. */
-static void test_main_process(void **state)
+TEST(main_process)
 {
-	(void)state;
 	fill(PARTS, NULL);
 	add_text(EVIDENCE_FD, COMMAND + 1, 0, "9 second");
 	add_text(EVIDENCE_FD, COMMAND, 0, "1 first");
@@ -468,9 +458,8 @@ static void test_main_process(void **state)
 }
 
 /* Where nothing runs, nothing has to be shown of it; where something does, it must. */
-static void test_nothing_runs(void **state)
+TEST(nothing_runs)
 {
-	(void)state;
 	buf_clear(&evidence);
 	for (int i = 0; i < PARTS; i++)
 		if (parts[i].pid != COMMAND && parts[i].text)
@@ -487,10 +476,9 @@ static void test_nothing_runs(void **state)
 			 -EPERM);
 }
 
-/* What could not be read is not vouched for; only pid 1's descriptors may stay hidden. */
-static void test_lost(void **state)
+/* Evidence that could not be read vouches for nothing; only pid 1's descriptors may stay hidden. */
+TEST(lost)
 {
-	(void)state;
 	fill(PARTS, NULL);
 	add_text(EVIDENCE_LOST, INIT, 1, "fd: Permission denied");
 	assert_enforced();
@@ -505,11 +493,10 @@ static void test_lost(void **state)
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 /* A cut in the middle of a frame is damage; between two frames it only takes evidence away. */
-static void test_every_prefix(void **state)
+TEST(every_prefix)
 {
 	size_t at = 0, boundaries = 0;
 
-	(void)state;
 	fill(PARTS, NULL);
 	for (size_t len = 0; len < evidence.len; len++) {
 		bool boundary = len == at;
@@ -532,7 +519,7 @@ static void test_every_prefix(void **state)
 	assert_int_equal(boundaries, PARTS);
 }
 
-static void test_lengths(void **state)
+TEST(lengths)
 {
 	static const uint32_t bad[] = {
 		1u << 31, UINT32_MAX, UINT32_MAX - 6, EVIDENCE_ITEM_MAX + 1, EVIDENCE_ITEM_MAX,
@@ -540,7 +527,6 @@ static void test_lengths(void **state)
 	};
 	static char large[EVIDENCE_ITEM_MAX + 8];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct evidence_item item = { EVIDENCE_FD, COMMAND, 0, bad[i] };
 
@@ -564,11 +550,10 @@ static void test_lengths(void **state)
 }
 
 /* A receipt that does not fit is an error, never half a receipt that is believed. */
-static void test_no_room(void **state)
+TEST(no_room)
 {
 	_buf_ struct buf small = BUF_INIT(64);
 
-	(void)state;
 	fill(PARTS, NULL);
 	assert_int_equal(receipt_from(evidence.data, evidence.len, &spec, &ready, true, &small,
 				      &err),
@@ -576,11 +561,10 @@ static void test_no_room(void **state)
 	assert_true(err.msg[0]);
 }
 
-static void test_from_descriptor(void **state)
+TEST(from_descriptor)
 {
 	int ends[2];
 
-	(void)state;
 	fill(PARTS, NULL);
 	_fd_ int good = fd_memfd("evidence", evidence.data, evidence.len);
 	_fd_ int empty = fd_memfd("evidence", "", 0);
@@ -597,22 +581,4 @@ static void test_from_descriptor(void **state)
 	assert_int_equal(receipt_write(-1, &spec, &ready, true, &out, &err), -EBADMSG);
 	fd_close(ends[0]);
 	fd_close(ends[1]);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-	const struct CMUnitTest tests[] = {
-		TEST(test_good),         TEST(test_namespaces),
-		TEST(test_capabilities), TEST(test_no_new_privileges),
-		TEST(test_seccomp),      TEST(test_landlock),
-		TEST(test_cgroup),       TEST(test_nothing),
-		TEST(test_lookalikes),   TEST(test_any_bytes),
-		TEST(test_lines),        TEST(test_main_process),
-		TEST(test_nothing_runs), TEST(test_lost),
-		TEST(test_every_prefix), TEST(test_lengths),
-		TEST(test_no_room),      TEST(test_from_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -12,13 +12,11 @@
 #include "client/result.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define HIT(cause) (1u << (cause))
@@ -149,7 +147,7 @@ struct verdict {
 	const char *hint; /* part of it; "" when there is none */
 };
 
-/* What a row expects, up to its limits: the numbers are those of the specification above. */
+/* The expectation of a row, up to its limits: the numbers are those of the specification above. */
 #define OK RESULT_OK, CAUSE_NONE, 0, 0, 0, 0
 #define ERROR(code) RESULT_ERROR, CAUSE_NONE, code, 0, 0, 0
 #define SIGNAL(signo) RESULT_SIGNAL, CAUSE_SIGNAL, 128 + (signo), signo, 0, 0
@@ -230,9 +228,8 @@ static struct outcome outcome_of(const struct verdict *v)
 	return o;
 }
 
-static void test_verdicts(void **state)
+TEST(verdicts)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
 		const struct verdict *v = &verdicts[i];
 		struct outcome o = outcome_of(v);
@@ -257,10 +254,9 @@ static void test_verdicts(void **state)
 	}
 }
 
-/* Who asks through the daemon has no options: no hint may name one, and all are whole. */
-static void test_hints_of_the_api(void **state)
+/* A client of the daemon has no options: no hint may name one, and all are whole. */
+TEST(hints_of_the_api)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
 		const struct verdict *v = &verdicts[i];
 		struct outcome o = outcome_of(v);
@@ -279,12 +275,11 @@ static void test_hints_of_the_api(void **state)
 }
 
 /* When is a layer full? At the last per cent, and never when its size is not known. */
-static void test_nearly_full(void **state)
+TEST(nearly_full)
 {
 	struct result r;
 	struct outcome o = calm();
 
-	(void)state;
 	for (uint64_t used = 0; used <= 1000; used++) {
 		o.exit.disk.size = o.exit.disk.inodes_size = 1000;
 		o.exit.disk.used = o.exit.disk.inodes_used = used;
@@ -304,12 +299,11 @@ static void test_nearly_full(void **state)
 }
 
 /* The part of files is named from a quarter of the limit on. */
-static void test_memory_of_files(void **state)
+TEST(memory_of_files)
 {
 	struct result r;
 	struct outcome o = calm();
 
-	(void)state;
 	oom(&o);
 	o.usage.memory_files = 64 * MIB;
 	result_judge(&o, &spec, &r);
@@ -319,9 +313,8 @@ static void test_memory_of_files(void **state)
 	assert_non_null(strstr(r.hint, "files"));
 }
 
-static void test_names(void **state)
+TEST(names)
 {
-	(void)state;
 	for (int s = RESULT_OK; s <= RESULT_FAILED; s++)
 		assert_true(result_status_name((enum result_status)s)[0]);
 	for (int c = CAUSE_NONE; c < CAUSE_MAX_; c++)
@@ -345,12 +338,11 @@ static const char *to_json(struct buf *b, const struct outcome *o)
 	return buf_str(b);
 }
 
-static void test_json(void **state)
+TEST(json)
 {
 	_buf_ struct buf b = BUF_INIT(4096);
 	struct outcome o = calm();
 
-	(void)state;
 	o.usage.pids_peak = 3;
 	o.usage.throttled_ns = 17;
 	assert_string_equal(
@@ -382,15 +374,4 @@ static void test_json(void **state)
 	o = calm();
 	o.exit.status = KILLED(40);
 	assert_non_null(strstr(to_json(&b, &o), "\"signal\":\"RT\""));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_hints_of_the_api),
-		cmocka_unit_test(test_nearly_full), cmocka_unit_test(test_memory_of_files),
-		cmocka_unit_test(test_names),       cmocka_unit_test(test_json),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_auth.c - Who is let in: a matrix of peers, hosts, origins and tokens, each with the refusal
+ * test_auth.c - Access: a matrix of peers, hosts, origins and tokens, each with the refusal
  * that it must get before any work is done.
  */
 #include "base/clock.h"
@@ -10,14 +10,12 @@
 #include "net/conn.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define S CLOCK_NS_PER_S
@@ -53,6 +51,8 @@ static int remove_tokens(void **state)
 	(void)state;
 	return unlink(token_path);
 }
+
+struct unit_fixture unit_group = { write_tokens, remove_tokens };
 
 static struct auth *load(const char *listen, bool tokens)
 {
@@ -99,11 +99,10 @@ static struct auth_verdict decide(struct auth *a, struct auth_facts f)
 		assert_string_equal(got_.code ? got_.code : "", code_);                            \
 	} while (0)
 
-static void test_load(void **state)
+TEST(load)
 {
 	struct auth *a = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct config c = { .listen = i ? "0.0.0.0:8001" : "[::]:8001" };
 
@@ -122,7 +121,7 @@ static void test_load(void **state)
 	auth_free(NULL);
 }
 
-static void test_hosts(void **state)
+TEST(hosts)
 {
 	static const struct {
 		const char *listen, *host;
@@ -145,7 +144,7 @@ static void test_hosts(void **state)
 		{ "127.0.0.1:8001", "localhost:8001, evil.com", false },
 		{ "127.0.0.1:8001", "[::ffff:127.0.0.1]", false },
 		{ "none", "127.0.0.1", true },
-		/* On all addresses any literal one may be ours; a name is not, and "any" is none.
+		/* On all addresses any literal one may be ours; a name is not, nor is "any".
 		 */
 		{ "0.0.0.0:8001", "192.0.2.7", true },
 		{ "0.0.0.0:8001", "[2001:db8::1]:8001", true },
@@ -156,7 +155,6 @@ static void test_hosts(void **state)
 		{ "192.0.2.7:8001", "192.0.2.8", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct auth *a = load(rows[i].listen, true);
 		struct auth_verdict v = DECIDE(a, .host = rows[i].host, .api_key = TOKEN);
@@ -179,11 +177,10 @@ static void test_hosts(void **state)
 	auth_free(a);
 }
 
-static void test_browsers(void **state)
+TEST(browsers)
 {
 	struct auth *a = load("127.0.0.1:8001", false);
 
-	(void)state;
 	static const struct {
 		const char *origin, *site;
 		bool good;
@@ -242,14 +239,13 @@ static void test_browsers(void **state)
 	auth_free(a);
 }
 
-static void test_token_in_url(void **state)
+TEST(token_in_url)
 {
 	static const char *const bad[] = { "token=x",   "a=1&token",   "TOKEN=x",
 					   "api_key=x", "apikey=",     "access_token=x",
 					   "t%6Fken=x", "%41pi_key=x", "X-API-Key=1" };
 	struct auth *a = load("127.0.0.1:8001", true);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_verdict(DECIDE(a, .query = bad[i], .api_key = TOKEN), 400, "token_in_url");
 		assert_verdict(DECIDE(a, .query = bad[i], .open = true), 400, "token_in_url");
@@ -258,11 +254,10 @@ static void test_token_in_url(void **state)
 	auth_free(a);
 }
 
-static void test_tokens(void **state)
+TEST(tokens)
 {
 	struct auth *a = load("0.0.0.0:8001", true);
 
-	(void)state;
 	struct auth_verdict v = DECIDE(a, .authorization = "Bearer " TOKEN);
 
 	assert_int_equal(v.status, 0);
@@ -301,12 +296,11 @@ static void test_tokens(void **state)
 }
 
 /* No tokens: the user who started the daemon is local, and nobody else is anybody. */
-static void test_users(void **state)
+TEST(users)
 {
 	struct auth *a = load("127.0.0.1:8001", false);
 	struct auth_verdict v = DECIDE(a, .own = true);
 
-	(void)state;
 	assert_string_equal(v.owner, "local");
 	v = DECIDE(a, .peer = &unix_peer, .api_key = "whatever");
 	assert_string_equal(v.owner, "local");
@@ -325,11 +319,10 @@ static void test_users(void **state)
 	auth_free(a);
 }
 
-static void test_guessing(void **state)
+TEST(guessing)
 {
 	struct auth *a = load("0.0.0.0:8001", true);
 
-	(void)state;
 	/* Without a token nothing is counted. */
 	for (int i = 0; i < 100; i++)
 		assert_verdict(DECIDE(a, .peer = &far, .host = "192.0.2.1"), 401, "unauthorized");
@@ -347,16 +340,4 @@ static void test_guessing(void **state)
 	assert_verdict(DECIDE(a, .api_key = TOKEN), 0, "");
 	assert_verdict(DECIDE(a, .peer = &far, .host = "192.0.2.1", .open = true), 0, "");
 	auth_free(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_load),     cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_browsers), cmocka_unit_test(test_token_in_url),
-		cmocka_unit_test(test_tokens),   cmocka_unit_test(test_users),
-		cmocka_unit_test(test_guessing),
-	};
-
-	return cmocka_run_group_tests(tests, write_tokens, remove_tokens);
 }

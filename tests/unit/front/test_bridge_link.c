@@ -3,17 +3,13 @@
 #include "front/tool_calls/bridge_link.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "wire/bridge.h"
@@ -23,7 +19,7 @@ static struct bridge_link l;
 static struct packet_queue out;
 static int theirs;
 
-/* What a call heard last. */
+/* The last report to a call. */
 static struct heard {
 	unsigned int n;
 	bool ok, is_error;
@@ -107,9 +103,10 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void test_servers(void **state)
+struct unit_fixture unit_fixture = { set_up, tear_down };
+
+TEST(servers)
 {
-	(void)state;
 	assert_int_equal(l.n_servers, 2);
 	assert_string_equal(bridge_server(&l, "git-hub")->alias, "git_hub");
 	assert_non_null(bridge_server(&l, "git_hub")->rules);
@@ -120,14 +117,13 @@ static void test_servers(void **state)
 	assert_string_equal(bridge_server(&l, "w")->state, "ready");
 }
 
-static void test_calls(void **state)
+TEST(calls)
 {
 	struct bridge_call a = { .done = on_done, .arg = &heard[0] },
 			   b = { .done = on_done, .arg = &heard[1] };
 	_buf_ struct buf body = BUF_INIT(BRIDGE_BODY_MAX);
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(bridge_call(&l, &a, "w", "t", "{\"x\":1}", 7, 5000, &e), 0);
 	assert_int_equal(bridge_tools(&l, &b, "w", 7000, &e), 0);
 	json_t *h = bridge_hears(&body);
@@ -157,14 +153,13 @@ static void test_calls(void **state)
 	assert_string_equal(heard[1].code, "timeout");
 }
 
-static void test_large(void **state)
+TEST(large)
 {
 	struct bridge_call a = { .done = on_done, .arg = &heard[0] };
 	size_t len = 5u << 20;
 	_mem_ char *text = malloc(len);
 	_buf_ struct buf body = BUF_INIT(BRIDGE_BODY_MAX);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 'x', len);
 	assert_int_equal(bridge_call(&l, &a, "w", "t", text, len, 1, NULL), 0);
@@ -175,12 +170,11 @@ static void test_large(void **state)
 	assert_int_equal(heard[0].len, len);
 }
 
-static void test_cancel(void **state)
+TEST(cancel)
 {
 	struct bridge_call a = { .done = on_done, .arg = &heard[0] };
 	_buf_ struct buf body = BUF_INIT(BRIDGE_BODY_MAX);
 
-	(void)state;
 	assert_int_equal(bridge_call(&l, &a, "w", "t", "{}", 2, 1, NULL), 0);
 	bridge_cancel(&l, &a);
 	bridge_cancel(&l, &a);
@@ -195,13 +189,12 @@ static void test_cancel(void **state)
 	assert_int_equal(heard[0].n, 0);
 }
 
-static void test_restart_and_end(void **state)
+TEST(restart_and_end)
 {
 	struct bridge_call a = { .done = on_done, .arg = &heard[0] },
 			   b = { .done = on_done, .arg = &heard[1] };
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(bridge_call(&l, &a, "w", "t", "{}", 2, 1, NULL), 0);
 	bridge_says("{\"event\":\"hello\",\"life\":2}", servers, strlen(servers));
 	settle();
@@ -217,14 +210,13 @@ static void test_restart_and_end(void **state)
 	assert_string_equal(bridge_server(&l, "w")->state, "failed");
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char no[] = "{\"event\":\"refused\",\"message\":\"f: mcpServers.x: no\"}";
 	struct bridge_link other;
 	struct err e = { 0 };
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(packet_put(&out, pair[1], no, strlen(no), NULL, 0), 0);
 	assert_int_equal(bridge_link_init(&other, &loop, pair[0], &e), -EINVAL);
@@ -236,18 +228,4 @@ static void test_refused(void **state)
 
 	assert_int_equal(bridge_tools(&other, &c, "w", 7000, &e), -EPIPE);
 	bridge_link_free(&other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_servers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_calls, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_large, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_restart_and_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,11 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/process.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static struct command_line line;
 static struct refusal why;
@@ -37,13 +35,12 @@ static const char *env(const char *name)
 	return found;
 }
 
-static void test_words(void **state)
+TEST(words)
 {
 	json_t *args = json_pack("[s,s,s]", "", "$(id)", "a b");
 	const char *tail[] = { "-c", "ls | wc", NULL };
 	struct command_words w = { .program = "prog", .args = args };
 
-	(void)state;
 	assert_int_equal(make(&w), 0);
 	assert_string_equal(line.argv[0], "prog");
 	assert_string_equal(line.argv[1], "");
@@ -63,13 +60,12 @@ static void test_words(void **state)
 	json_decref(args);
 }
 
-static void test_environment(void **state)
+TEST(environment)
 {
 	json_t *sandbox = json_pack("{s:s,s:s,s:s}", "A", "1", "HOME", "/h", "B", "x=y");
 	json_t *request = json_pack("{s:s,s:s,s:s}", "A", "2", "C", "", "PATH", "/only");
 	struct command_words w = { .program = "p", .sandbox_env = sandbox, .env = request };
 
-	(void)state;
 	assert_int_equal(make(&w), 0);
 	assert_string_equal(env("A"), "2");
 	assert_string_equal(env("B"), "x=y");
@@ -87,11 +83,10 @@ static void test_environment(void **state)
 	json_decref(request);
 }
 
-static void test_bad_names(void **state)
+TEST(bad_names)
 {
 	static const char *const bad[] = { "", "=", "A=B", "A=" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		json_t *map = json_pack("{s:s}", bad[i], "1");
 		struct command_words w = { .program = "p", .env = map };
@@ -104,7 +99,7 @@ static void test_bad_names(void **state)
 	}
 }
 
-static void test_directory(void **state)
+TEST(directory)
 {
 	static const struct {
 		const char *cwd, *becomes;
@@ -114,7 +109,6 @@ static void test_directory(void **state)
 		     { "a/b", "/workspace/a/b" },
 		     { "..", "/workspace/.." } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct command_words w = { .program = "p", .cwd = rows[i].cwd };
 
@@ -138,12 +132,11 @@ static void test_directory(void **state)
 }
 
 /* More than pid 1 reads at once is refused here, with a word about what to do. */
-static void test_too_much(void **state)
+TEST(too_much)
 {
 	size_t size = 5u << 20;
 	char *big = calloc(1, size);
 
-	(void)state;
 	assert_non_null(big);
 	memset(big, 'x', size - 1);
 	json_t *args = json_pack("[s]", big);
@@ -158,7 +151,7 @@ static void test_too_much(void **state)
 	free(big);
 }
 
-static void test_signals(void **state)
+TEST(signals)
 {
 	static const struct {
 		const char *name;
@@ -173,19 +166,7 @@ static void test_signals(void **state)
 		     { "TERMX", 0 },      { "1e1", 0 },
 		     { " 9", 0 } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (process_signal_number(rows[i].name) != rows[i].signo)
 			fail_msg("%s: %d", rows[i].name, process_signal_number(rows[i].name));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),     cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_bad_names), cmocka_unit_test(test_directory),
-		cmocka_unit_test(test_too_much),  cmocka_unit_test(test_signals),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,14 +8,12 @@
 #include "front/support/config.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define WORDS_MAX 128
@@ -29,6 +27,8 @@ static int teardown(void **state)
 	config_free(&c);
 	return 0;
 }
+
+struct unit_fixture unit_fixture = { NULL, teardown };
 
 static int parse_lists(const char *const *args, const char *const *vars)
 {
@@ -66,9 +66,8 @@ static int parse_lists(const char *const *args, const char *const *vars)
 		assert_null(strchr(err.msg, '\n'));                                                \
 	} while (0)
 
-static void test_defaults(void **state)
+TEST(defaults)
 {
-	(void)state;
 	assert_accepted(
 		parse_lists(LIST("serve", NULL), LIST("XDG_RUNTIME_DIR=/run/user/7", NULL)));
 	assert_string_equal(c.listen, "127.0.0.1:8001");
@@ -102,9 +101,8 @@ static void test_defaults(void **state)
 	assert_false(c.help || c.version);
 }
 
-static void test_flags(void **state)
+TEST(flags)
 {
-	(void)state;
 	assert_accepted(parse("--listen", "[::1]:9000", "--socket=/tmp/s", "--state", "/tmp/x",
 			      "--token-file", "tokens", "--tls-cert", "c.pem", "--tls-key=k.pem",
 			      "--image", "dir:/srv/root", "--preload", "numpy,os.path,_a1",
@@ -266,18 +264,16 @@ static void each_line(void (*put)(const char *line, void *arg), void *arg)
 	free(text);
 }
 
-static void test_twins(void **state)
+TEST(twins)
 {
 	size_t n = 0;
 
-	(void)state;
 	each_line(try_twin, &n);
 	assert_int_equal(n, 68);
 }
 
-static void test_order(void **state)
+TEST(order)
 {
-	(void)state;
 	/* Flags over CAISSON_ over the older names over defaults. */
 	assert_accepted(parse_env("MAX_MEMORY_MB=100", "MAX_EXECUTION_TIME=60", "LOG_LEVEL=Debug",
 				  "BLOCKED_PACKAGES=Foo_Bar, b..c"));
@@ -306,9 +302,8 @@ static void test_order(void **state)
 }
 
 /* Defaults give way to what was said; two things that were said must agree. */
-static void test_agreement(void **state)
+TEST(agreement)
 {
-	(void)state;
 	assert_accepted(parse_env("MAX_EXECUTION_TIME=10"));
 	assert_int_equal(c.timeout_ms, 10000);
 	assert_refused(parse("--timeout", "20", "--max-timeout", "10"), "--timeout");
@@ -325,7 +320,7 @@ static void test_agreement(void **state)
 	assert_string_equal(c.socket, "none");
 }
 
-static void test_refusals(void **state)
+TEST(refusals)
 {
 	static const struct {
 		const char *flag, *values[8];
@@ -361,7 +356,6 @@ static void test_refusals(void **state)
 		{ "--log-format", { "", "xml", "JSON" } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(rows[i].values) && rows[i].values[k]; k++)
 			assert_refused(parse(rows[i].flag, rows[i].values[k]), rows[i].flag);
@@ -380,11 +374,10 @@ static void test_refusals(void **state)
 	assert_refused(parse(""), "''");
 }
 
-static void test_too_many(void **state)
+TEST(too_many)
 {
 	char list[1024] = "";
 
-	(void)state;
 	for (int i = 0; i < CONFIG_LIST_MAX - 1; i++)
 		(void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "m%d,", i);
 	assert_accepted(parse("--preload", list));
@@ -393,9 +386,8 @@ static void test_too_many(void **state)
 	assert_refused(parse("--preload", list, "--preload", "one"), "--preload");
 }
 
-static void test_help(void **state)
+TEST(help)
 {
-	(void)state;
 	assert_accepted(parse_lists(LIST("serve", "--pool", "many", "--help", NULL),
 				    LIST("CAISSON_MEMORY=x", NULL)));
 	assert_true(c.help);
@@ -412,28 +404,10 @@ static void measure(const char *line, void *arg)
 	*longest = strlen(line) > *longest ? strlen(line) : *longest;
 }
 
-static void test_usage(void **state)
+TEST(usage)
 {
 	size_t longest = 0;
 
-	(void)state;
 	each_line(measure, &longest);
 	assert_in_range(longest, 60, 120);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_defaults, teardown),
-		cmocka_unit_test_teardown(test_flags, teardown),
-		cmocka_unit_test_teardown(test_twins, teardown),
-		cmocka_unit_test_teardown(test_order, teardown),
-		cmocka_unit_test_teardown(test_agreement, teardown),
-		cmocka_unit_test_teardown(test_refusals, teardown),
-		cmocka_unit_test_teardown(test_too_many, teardown),
-		cmocka_unit_test_teardown(test_help, teardown),
-		cmocka_unit_test_teardown(test_usage, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,20 +2,15 @@
 /* test_egress_entry.c - Entries of egress: one form for each, and none for what could be read in
  * two ways. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/policy/egress_entry.h"
 #include "front/policy/egress_rules.h"
 
-static void test_canonical(void **state)
+TEST(canonical)
 {
 	static const struct {
 		const char *text, *canonical;
@@ -41,7 +36,6 @@ static void test_canonical(void **state)
 	};
 	struct egress_entry n, again;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(egress_entry_parse(rows[i].text, strlen(rows[i].text), &n, NULL),
 				 0);
@@ -52,7 +46,7 @@ static void test_canonical(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char *const bad[] = {
 		"*",
@@ -118,7 +112,6 @@ static void test_refused(void **state)
 	struct egress_entry n;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		e = (struct err){ 0 };
 		if (egress_entry_parse(bad[i], strlen(bad[i]), &n, &e) != -EINVAL || !e.msg[0])
@@ -129,13 +122,12 @@ static void test_refused(void **state)
 	assert_int_equal(egress_entry_parse("localhost.example.com", 21, &n, NULL), 0);
 }
 
-static void test_lists(void **state)
+TEST(lists)
 {
 	static struct egress_rules rules;
 	json_t *list = json_pack("[sss]", "b.org", "A.org:22", "b.org."), *out;
 	struct err e = { 0 };
 
-	(void)state;
 	out = egress_list(list, &e);
 	assert_int_equal(json_array_size(out), 2);
 	assert_string_equal(json_string_value(json_array_get(out, 0)), "a.org:22");
@@ -151,15 +143,4 @@ static void test_lists(void **state)
 		json_array_append_new(list, json_sprintf("a.org:%d", 1000 + i));
 	assert_int_equal(egress_rules(list, &rules, &e), -EINVAL);
 	json_decref(list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_canonical),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_lists),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

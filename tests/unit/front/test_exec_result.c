@@ -9,12 +9,10 @@
 #include "front/sandbox/exec_result.h"
 
 #include <jansson.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define CHARS 10
 
@@ -63,14 +61,15 @@ static int end(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { begin, end };
+
 static const char *text(const json_t *o, const char *key)
 {
 	return json_string_value(json_object_get(o, key));
 }
 
-static void test_ok(void **state)
+TEST(ok)
 {
-	(void)state;
 	spool_append(&out, "out", 3);
 	spool_append(&err, "err", 3);
 	outcome.wall_ns = 1500000000;
@@ -88,9 +87,8 @@ static void test_ok(void **state)
 	json_decref(o);
 }
 
-static void test_limit(void **state)
+TEST(limit)
 {
-	(void)state;
 	verdict = (struct result){ .status = RESULT_LIMIT,
 				   .cause = CAUSE_MEMORY,
 				   .exit_code = 137,
@@ -109,9 +107,8 @@ static void test_limit(void **state)
 	json_decref(o);
 }
 
-static void test_bytes(void **state)
+TEST(bytes)
 {
-	(void)state;
 	spool_append(&out, "\xff", 1);
 	json_t *o = result_of();
 
@@ -120,9 +117,8 @@ static void test_bytes(void **state)
 	json_decref(o);
 }
 
-static void test_truncated(void **state)
+TEST(truncated)
 {
-	(void)state;
 	spool_append(
 		&err,
 		"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
@@ -148,11 +144,10 @@ static json_t *event(const char *data, size_t len, bool last)
 	return json_loadb(b.data, b.len, 0, NULL);
 }
 
-static void test_events(void **state)
+TEST(events)
 {
 	json_t *o = event("a\xc3", 2, false);
 
-	(void)state;
 	assert_string_equal(text(o, "data"), "a");
 	assert_null(json_object_get(o, "data_base64"));
 	json_decref(o);
@@ -165,15 +160,4 @@ static void test_events(void **state)
 	o = event("", 0, true);
 	assert_string_equal(text(o, "data_base64"), "ww==");
 	json_decref(o);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		TEST(test_ok),        TEST(test_limit),  TEST(test_bytes),
-		TEST(test_truncated), TEST(test_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_jail.c - What can not be done from inside the jail.
+ * test_jail.c - Calls that fail from inside the jail.
  *
- * A child enters the jail, makes every call of one table and sends the answers through a pipe. What
- * an ordinary process could do is tried before by one (the rows marked CONTROL), so that an answer
- * is the jail's and not the machine's. test_jail_serve.c has what still works, test_jail_user.c who
+ * A child enters the jail, makes every call of one table and sends the answers through a pipe. An
+ * ordinary process tries before what it could do (the rows marked CONTROL), so that an answer is
+ * the jail's and not the machine's. test_jail_serve.c has what still works, test_jail_user.c who
  * it runs as.
  */
 #include "base/fd.h"
@@ -18,11 +18,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +33,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "jail_kit.h"
 
 #define NEW "/tmp/caisson-test-jail"
@@ -58,7 +53,7 @@ struct attempt {
 	int flags;
 };
 
-/* What the attempts act on; made before the jail. */
+/* The objects of the attempts; made before the jail. */
 static struct {
 	int dir, file, spare, report[2];
 	int ledger; /* where files may be made, with "full" in it */
@@ -128,7 +123,7 @@ static size_t list_attempts(struct attempt *ret)
 		{ "truncate", SYS_truncate, { P(NEW) }, EACCES },
 		{ "fchmod", SYS_fchmod, { it.file, 04755 }, EPERM },
 		{ "by handle", SYS_open_by_handle_at, { it.dir, P(buf) }, EPERM },
-		/* What is left of files, in all but the one form. */
+		/* Calls on files, in all but the one permitted form. */
 		{ "ledger read", SYS_openat, { it.ledger, P("full") }, EACCES, CONTROL },
 		{ "ledger append",
 		  SYS_openat,
@@ -250,7 +245,7 @@ static size_t list_attempts(struct attempt *ret)
 		{ "shmget", SYS_shmget, { 0, 4096, 0600 }, ENOSYS },
 		{ "personality", SYS_personality, { 0x0400000 }, EPERM },
 
-		/* Who one is, and what confines one. */
+		/* Identity and confinement of the process. */
 		{ "setuid", SYS_setuid, { 0 }, EPERM },
 		{ "setresuid", SYS_setresuid, { 0, 0, 0 }, EPERM },
 		{ "setresgid", SYS_setresgid, { 0, 0, 0 }, EPERM },
@@ -442,16 +437,14 @@ static void all_attempts(void *arg)
 	check_ledger();
 }
 
-static void test_attempts_root(void **state)
+TEST(attempts_root)
 {
-	(void)state;
 	need_root("the jail of a daemon that root started");
 	child_run(all_attempts, NULL);
 }
 
-static void test_attempts_user(void **state)
+TEST(attempts_user)
 {
-	(void)state;
 	child_run(all_attempts, "nobody");
 }
 
@@ -466,27 +459,13 @@ static void foreign_entry(void *arg)
 	CHILD_CHECK((int)answer == -ENOSYS);
 }
 
-static void test_foreign_entry(void **state)
+TEST(foreign_entry)
 {
 	int status = child_wait(child_start(foreign_entry, NULL));
 
-	(void)state;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED)
 		skip();
 	/* A kernel without 32-bit emulation knows no such entry. */
 	assert_true(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
 }
 #endif
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_attempts_root),
-		cmocka_unit_test(test_attempts_user),
-#ifdef __x86_64__
-		cmocka_unit_test(test_foreign_entry),
-#endif
-	};
-
-	return cmocka_run_group_tests_name("jail", tests, NULL, NULL);
-}

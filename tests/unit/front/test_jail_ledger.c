@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
+
 /* The directory belongs to whom the jail becomes, as the daemon arranges it. */
 static void hand_over(const struct kit *k)
 {
@@ -34,9 +36,9 @@ static void run_rotation(void *arg)
 	CHILD_CHECK(ledger_rotates(k->ledger) == (r.landlock || !r.seccomp));
 }
 
-static void test_rotates(void **state)
+TEST(rotates)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	k->file_bytes = 800;
 	kit_open(k);
@@ -67,9 +69,9 @@ static void run_full(void *arg)
 		CHILD_CHECK(kit_append(k, i) == -ENOSPC && !ledger_ok(k->ledger));
 }
 
-static void test_full_disk(void **state)
+TEST(full_disk)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	child_run(run_full, k);
@@ -77,15 +79,4 @@ static void test_full_disk(void **state)
 
 	assert_false(r.damaged);
 	assert_int_equal(r.lines, 12);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_rotates),
-		TEST(test_full_disk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

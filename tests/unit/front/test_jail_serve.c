@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_jail_serve.c - What a process in the jail has to be able to do: everything that serving
+ * test_jail_serve.c - Calls that work inside the jail: everything that serving
  * takes.
  *
  * Each test runs as an ordinary user and, where it may, as root, in a child that enters the jail
@@ -17,10 +17,7 @@
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "jail_kit.h"
 #include "store/store.h"
 
@@ -216,7 +212,7 @@ static void sender(void *arg)
 	fd_close(fds[1]);
 	fd_close(pipe_fds[1]);
 
-	/* What the other side writes, its end, and a descriptor from it. */
+	/* Bytes of the other side, its end, and a descriptor from it. */
 	struct pollfd p = { .fd = pipe_fds[0], .events = POLLIN };
 
 	CHILD_CHECK(poll(&p, 1, 60000) == 1 && read(pipe_fds[0], text, sizeof(text)) == 1);
@@ -482,11 +478,10 @@ static void run_variant(void *arg)
 }
 
 #define BOTH(name)                                                                                 \
-	static void test_##name(void **state)                                                      \
+	TEST(name)                                                                                 \
 	{                                                                                          \
 		struct variant v = { name, 1 };                                                    \
                                                                                                    \
-		(void)state;                                                                       \
 		child_run(run_variant, &v);                                                        \
 		v.nobody = 0;                                                                      \
 		if (geteuid() == 0)                                                                \
@@ -505,16 +500,3 @@ BOTH(libraries)
 BOTH(store)
 BOTH(ledger)
 BOTH(abort_is_seen)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connections), cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_reaping),
-		cmocka_unit_test(test_waiting),     cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_libraries),   cmocka_unit_test(test_store),
-		cmocka_unit_test(test_ledger),      cmocka_unit_test(test_abort_is_seen),
-	};
-
-	return cmocka_run_group_tests_name("jail serve", tests, NULL, NULL);
-}

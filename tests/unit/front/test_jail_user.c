@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_jail_user.c - Who a process in the jail runs as, and what the kernel says of it from
- * outside.
+ * test_jail_user.c - The user of a process in the jail, and its state in /proc, seen from outside.
  */
 #include "base/fd.h"
 #include "cell/landlock.h"
@@ -10,10 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "jail_kit.h"
 
 #define JAIL_ID 0x6ffffffeu
@@ -118,16 +113,14 @@ static void facts(void *arg)
 	CHILD_CHECK(child_wait(pid) == 0);
 }
 
-static void test_facts_root(void **state)
+TEST(facts_root)
 {
-	(void)state;
 	need_root("the jail of a daemon that root started");
 	child_run(facts, NULL);
 }
 
-static void test_facts_user(void **state)
+TEST(facts_user)
 {
-	(void)state;
 	child_run(facts, "nobody");
 }
 
@@ -145,9 +138,8 @@ static void private_etc(const char *passwd)
 	CHILD_CHECK(fd >= 0 && fd_write_all(fd, passwd, strlen(passwd)) == 0);
 }
 
-static void no_such_user(void *arg)
+ROOT_TEST(no_such_user, "another /etc")
 {
-	(void)arg;
 	private_etc("root:x:0:0::/root:/bin/sh\n");
 	struct jail_report r = enter_jail();
 
@@ -155,9 +147,8 @@ static void no_such_user(void *arg)
 	CHILD_CHECK(getuid() == JAIL_ID && getegid() == JAIL_ID);
 }
 
-static void own_user(void *arg)
+ROOT_TEST(own_user, "another /etc")
 {
-	(void)arg;
 	private_etc("root:x:0:0::/root:/bin/sh\ncaisson:x:4242:4243::/:/bin/false\n");
 	struct jail_report r = enter_jail();
 
@@ -166,12 +157,11 @@ static void own_user(void *arg)
 }
 
 /* A mistake in /etc/passwd does not make a front that runs as root. */
-static void user_is_root(void *arg)
+ROOT_TEST(user_is_root, "another /etc")
 {
 	struct jail_report r = { 0 };
 	struct err e = { 0 };
 
-	(void)arg;
 	private_etc("caisson:x:0:0::/:/bin/false\n");
 	CHILD_CHECK(jail_enter(-1, &r, &e) == -EINVAL);
 	CHILD_CHECK(strstr(e.msg, "'caisson' has uid 0") != NULL);
@@ -179,12 +169,11 @@ static void user_is_root(void *arg)
 }
 
 /* Root of a user namespace that has no other id. */
-static void no_such_id(void *arg)
+ROOT_TEST(no_such_id, "another /etc")
 {
 	struct jail_report r;
 	struct err e = { 0 };
 
-	(void)arg;
 	private_etc("root:x:0:0::/root:/bin/sh\n");
 	if (unshare(CLONE_NEWUSER) < 0)
 		CHILD_SKIP("no user namespace here");
@@ -204,7 +193,7 @@ static void *wait_for_byte(void *arg)
 }
 
 /* A thread that runs would stay outside; nothing is done then. */
-static void two_threads(void *arg)
+CHILD_TEST(two_threads)
 {
 	struct jail_report r;
 	struct err e = { 0 };
@@ -212,41 +201,9 @@ static void two_threads(void *arg)
 	pthread_t thread;
 	int gate[2];
 
-	(void)arg;
 	CHILD_CHECK(pipe2(gate, O_CLOEXEC) == 0);
 	CHILD_CHECK(pthread_create(&thread, NULL, wait_for_byte, &gate[0]) == 0);
 	CHILD_CHECK(jail_enter(-1, &r, &e) == -EBUSY);
 	CHILD_CHECK(strstr(e.msg, "2 threads") != NULL);
 	CHILD_CHECK(geteuid() == before && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
-}
-
-static void test_two_threads(void **state)
-{
-	(void)state;
-	child_run(two_threads, NULL);
-}
-
-#define ROOT_TEST(name)                                                                            \
-	static void test_##name(void **state)                                                      \
-	{                                                                                          \
-		(void)state;                                                                       \
-		need_root("another /etc");                                                         \
-		child_run(name, NULL);                                                             \
-	}
-
-ROOT_TEST(no_such_user)
-ROOT_TEST(own_user)
-ROOT_TEST(user_is_root)
-ROOT_TEST(no_such_id)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_facts_root),   cmocka_unit_test(test_facts_user),
-		cmocka_unit_test(test_no_such_user), cmocka_unit_test(test_own_user),
-		cmocka_unit_test(test_user_is_root), cmocka_unit_test(test_no_such_id),
-		cmocka_unit_test(test_two_threads),
-	};
-
-	return cmocka_run_group_tests_name("jail user", tests, NULL, NULL);
 }

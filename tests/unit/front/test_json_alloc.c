@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_json_alloc.c - jansson on an allocator that fails, at every call and from every call on. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "front/support/json_alloc.h"
 
 void *__libc_malloc(size_t n);
@@ -58,9 +53,8 @@ static void try_load(size_t from, size_t n)
 	json_decref(v);
 }
 
-static void test_every_allocation(void **state)
+TEST(every_allocation)
 {
-	(void)state;
 	try_load(1, 0);
 	size_t all = calls;
 
@@ -73,12 +67,11 @@ static void test_every_allocation(void **state)
 }
 
 /* For ever without memory: what is kept fills the reserve, and then there is a plain no. */
-static void test_reserve_ends(void **state)
+TEST(reserve_ends)
 {
 	json_t *kept[4096];
 	size_t n = 0;
 
-	(void)state;
 	calls = 0;
 	fail_from = 1;
 	fail_n = SIZE_MAX;
@@ -98,13 +91,12 @@ static void test_reserve_ends(void **state)
 		json_decref(kept[--n]);
 }
 
-static void test_large_texts_look_first(void **state)
+TEST(large_texts_look_first)
 {
 	size_t len = 8u << 20;
 	char *large = malloc(len);
 	json_error_t e;
 
-	(void)state;
 	memset(large, 'x', len);
 	large[0] = large[len - 1] = '"';
 	calls = 0;
@@ -122,11 +114,10 @@ static void test_large_texts_look_first(void **state)
 }
 
 /* An error of the text is told as before. */
-static void test_bad_text(void **state)
+TEST(bad_text)
 {
 	json_error_t e;
 
-	(void)state;
 	assert_null(json_alloc_load("{\"a\":", 5, 0, &e));
 	assert_string_not_equal(e.text, "");
 	assert_int_equal(json_error_code(&e), json_error_premature_end_of_input);
@@ -134,17 +125,10 @@ static void test_bad_text(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_allocation),
-		cmocka_unit_test(test_reserve_ends),
-		cmocka_unit_test(test_large_texts_look_first),
-		cmocka_unit_test(test_bad_text),
-	};
-
 #ifdef __SANITIZE_ADDRESS__
 	print_message("not run: a sanitized program has an allocator of its own\n");
 	return 77;
 #endif
 	json_alloc_setup();
-	return cmocka_run_group_tests_name("spare", tests, NULL, NULL);
+	return unit_run();
 }

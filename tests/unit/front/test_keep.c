@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_keep.c - What a former front left is believed as far as it can be true, and slots are given
+ * test_keep.c - The table of a former front is believed as far as it can be true; slots are given
  * once.
  */
 #include "front/cell/keep.h"
@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define ID "00112233445566778899aabbccddeeff"
 
@@ -36,11 +34,10 @@ static struct keeper_slot good(void)
 
 /* ---- slots that make no sense -------------------------------------------------------------- */
 
-static void test_good(void **state)
+TEST(good)
 {
 	struct keeper_slot s = good();
 
-	(void)state;
 	assert_null(keep_check(&s));
 	s = (struct keeper_slot){ .used = 1, .id = ID }; /* nobody has used it yet */
 	assert_null(keep_check(&s));
@@ -54,9 +51,8 @@ static void test_good(void **state)
 			fail_msg("accepted: %s", #change);                                         \
 	} while (0)
 
-static void test_bad(void **state)
+TEST(bad)
 {
-	(void)state;
 	CHECK_BAD(s.used = 0);
 	CHECK_BAD(s.used = 2);
 	CHECK_BAD(s.id[0] = 'A');
@@ -127,14 +123,13 @@ static int end(void **state)
 	return 0;
 }
 
-static void test_hand_over(void **state)
+TEST(hand_over, begin, end)
 {
 	static struct keep k;
 	struct err e = { 0 };
 	int fds[KEEPER_FDS_MAX] = { table, table, table }, got[KEEPER_FDS_MAX];
 	size_t n_fds;
 
-	(void)state;
 	say(KEEPER_TABLE, 3, &table, 1);
 	say(KEEPER_PUT, KEEPER_WARDEN, fds, 1);
 	say(KEEPER_PUT, keep_key(7, KEEPER_CELL), fds, 3);
@@ -156,12 +151,11 @@ static void test_hand_over(void **state)
 	assert_true(m.op == KEEPER_PUT && m.key == KEEPER_LOCK && n_fds == 2);
 }
 
-static void test_slots(void **state)
+TEST(slots, begin, end)
 {
 	static struct keep k;
 	struct err e = { 0 };
 
-	(void)state;
 	say(KEEPER_TABLE, 1, &table, 1);
 	say(KEEPER_ALL, 0, NULL, 0);
 	assert_int_equal(keep_open(&k, &e), 0);
@@ -175,7 +169,7 @@ static void test_slots(void **state)
 	assert_null(keep_slot(&k, -1));
 }
 
-static void test_nonsense(void **state)
+TEST(nonsense, begin, end)
 {
 	static const struct keeper_msg rows[] = {
 		{ .version = KEEPER_VERSION + 1, .op = KEEPER_ALL },
@@ -190,18 +184,17 @@ static void test_nonsense(void **state)
 
 		assert_int_equal(fd_send(keeper, &rows[i], sizeof(rows[i]), NULL, 0), 0);
 		assert_true(keep_open(&k, &e) < 0 && e.msg[0]);
-		(void)end(state);
-		assert_int_equal(begin(state), 0);
+		(void)end(test_state);
+		assert_int_equal(begin(test_state), 0);
 	}
 }
 
-static void test_without_a_keeper(void **state)
+TEST(without_a_keeper)
 {
 	struct keep k;
 	struct err e = { 0 };
 	int fd = 0;
 
-	(void)state;
 	(void)unsetenv(KEEPER_ENV);
 	assert_int_equal(keep_open(&k, &e), 0);
 	assert_int_equal(keep_slot_new(&k, ID), -1);
@@ -209,18 +202,4 @@ static void test_without_a_keeper(void **state)
 	keep_put(&k, KEEPER_LOCK, &fd, 1);
 	keep_drop(&k, KEEPER_LOCK);
 	keep_done(&k);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test_setup_teardown(test_hand_over, begin, end),
-		cmocka_unit_test_setup_teardown(test_slots, begin, end),
-		cmocka_unit_test_setup_teardown(test_nonsense, begin, end),
-		cmocka_unit_test(test_without_a_keeper),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

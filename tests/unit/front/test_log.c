@@ -12,16 +12,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define TIME_NS (UINT64_C(1794799516) * CLOCK_NS_PER_S + 123456789) /* 2026-11-16T03:25:16 */
 
@@ -42,88 +40,6 @@ static const char *format(bool json, const struct log_field *fields, size_t n)
 #define FORMAT(json, ...)                                                                          \
 	format(json, (struct log_field[]){ __VA_ARGS__ },                                          \
 	       sizeof((struct log_field[]){ __VA_ARGS__ }) / sizeof(struct log_field))
-
-static void test_json(void **state)
-{
-	(void)state;
-	assert_string_equal(
-		FORMAT(true, F_STR("method", "POST"), F_UINT("status", 200), F_INT("delta", -1),
-		       F_MS("ms", 1234567), F_BOOL("tls", false), F_STR("none", NULL)),
-		"{\"time\":\"2026-11-16T03:25:16.123Z\",\"level\":\"info\",\"event\":\"request\","
-		"\"method\":\"POST\",\"status\":200,\"delta\":-1,\"ms\":1.234,\"tls\":false,\"none\":null}\n");
-}
-
-static void test_text(void **state)
-{
-	(void)state;
-	assert_int_equal(setenv("TZ", "UTC", 1), 0);
-	log_setup(LOG_LEVEL_INFO, false);
-	assert_string_equal(
-		FORMAT(false, F_STR("method", "POST"), F_STR("path", "/execute"),
-		       F_UINT("status", 200), F_MS("ms", 1200000)),
-		"03:25:16.123 info request method=POST path=\"/execute\" status=200 ms=1.200\n");
-	assert_non_null(
-		strstr(FORMAT(false, F_STR("a", ""), F_STR("b", "x=1 y"), F_STRN("c", "abc", 2)),
-		       " a=\"\" b=\"x=1 y\" c=ab\n"));
-}
-
-/* A line cannot be forged from inside a value. */
-static void test_escapes(void **state)
-{
-	static const char evil[] = "a\nb\r{\"level\":\"x\"}\x1b[31m\0\xff\xc2\x9b\x7f";
-	json_error_t e;
-
-	(void)state;
-	json_t *j = json_loads(FORMAT(true, F_STRN("code", evil, sizeof(evil) - 1)), JSON_ALLOW_NUL,
-			       &e);
-
-	assert_non_null(j);
-	assert_memory_equal(json_string_value(json_object_get(j, "code")), "a\nb\r{\"level\"", 12);
-	json_decref(j);
-	(void)FORMAT(false, F_STRN("code", evil, sizeof(evil) - 1));
-	assert_null(strstr(buf_str(&line), "\x1b"));
-}
-
-static void test_cut_value(void **state)
-{
-	char text[1000];
-
-	(void)state;
-	memset(text, 'x', sizeof(text));
-	text[LOG_VALUE_MAX] = '\0';
-	assert_null(strstr(FORMAT(true, F_STR("v", text)), "\xe2\x80\xa6"));
-	text[LOG_VALUE_MAX] = 'x';
-	text[LOG_VALUE_MAX + 1] = '\0';
-	assert_non_null(strstr(FORMAT(true, F_STR("v", text)), "xxx\xe2\x80\xa6\""));
-	/* Not in the middle of a character. */
-	for (size_t i = 0; i + 3 < sizeof(text); i += 3)
-		memcpy(text + i, "\xe2\x82\xac", 3);
-	assert_null(strstr(FORMAT(true, F_STRN("v", text, 900)), "\xef\xbf\xbd"));
-	assert_non_null(strstr(buf_str(&line), "\xe2\x82\xac\xe2\x80\xa6\""));
-	/* Bytes that are no characters are cut as well. */
-	memset(text, 0xff, sizeof(text));
-	(void)FORMAT(true, F_STRN("v", text, sizeof(text)));
-	assert_in_range(line.len, 3 * LOG_VALUE_MAX, 3 * LOG_VALUE_MAX + 200);
-}
-
-static void test_cut_line(void **state)
-{
-	char text[LOG_VALUE_MAX];
-	struct log_field fields[64];
-
-	(void)state;
-	memset(text, 1, sizeof(text)); /* six bytes each when escaped */
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		fields[i] = i % 2 ? F_UINT("n", i) : F_STRN("v", text, sizeof(text));
-	for (int json = 0; json < 2; json++) {
-		assert_non_null(strstr(format(json, fields, ARRAY_SIZE(fields)),
-				       json ? "\"cut\":true}" : "cut=true"));
-		/* Small ones still find room. */
-		assert_non_null(strstr(buf_str(&line), json ? "\"n\":63" : "n=63"));
-	}
-}
-
-/* ---- the way out --------------------------------------------------------------------------- */
 
 static int saved = -1;
 
@@ -146,18 +62,94 @@ static int restore(void **state)
 	return 0;
 }
 
+TEST(json)
+{
+	assert_string_equal(
+		FORMAT(true, F_STR("method", "POST"), F_UINT("status", 200), F_INT("delta", -1),
+		       F_MS("ms", 1234567), F_BOOL("tls", false), F_STR("none", NULL)),
+		"{\"time\":\"2026-11-16T03:25:16.123Z\",\"level\":\"info\",\"event\":\"request\","
+		"\"method\":\"POST\",\"status\":200,\"delta\":-1,\"ms\":1.234,\"tls\":false,\"none\":null}\n");
+}
+
+TEST(text, NULL, restore)
+{
+	assert_int_equal(setenv("TZ", "UTC", 1), 0);
+	log_setup(LOG_LEVEL_INFO, false);
+	assert_string_equal(
+		FORMAT(false, F_STR("method", "POST"), F_STR("path", "/execute"),
+		       F_UINT("status", 200), F_MS("ms", 1200000)),
+		"03:25:16.123 info request method=POST path=\"/execute\" status=200 ms=1.200\n");
+	assert_non_null(
+		strstr(FORMAT(false, F_STR("a", ""), F_STR("b", "x=1 y"), F_STRN("c", "abc", 2)),
+		       " a=\"\" b=\"x=1 y\" c=ab\n"));
+}
+
+/* A line cannot be forged from inside a value. */
+TEST(escapes)
+{
+	static const char evil[] = "a\nb\r{\"level\":\"x\"}\x1b[31m\0\xff\xc2\x9b\x7f";
+	json_error_t e;
+
+	json_t *j = json_loads(FORMAT(true, F_STRN("code", evil, sizeof(evil) - 1)), JSON_ALLOW_NUL,
+			       &e);
+
+	assert_non_null(j);
+	assert_memory_equal(json_string_value(json_object_get(j, "code")), "a\nb\r{\"level\"", 12);
+	json_decref(j);
+	(void)FORMAT(false, F_STRN("code", evil, sizeof(evil) - 1));
+	assert_null(strstr(buf_str(&line), "\x1b"));
+}
+
+TEST(cut_value)
+{
+	char text[1000];
+
+	memset(text, 'x', sizeof(text));
+	text[LOG_VALUE_MAX] = '\0';
+	assert_null(strstr(FORMAT(true, F_STR("v", text)), "\xe2\x80\xa6"));
+	text[LOG_VALUE_MAX] = 'x';
+	text[LOG_VALUE_MAX + 1] = '\0';
+	assert_non_null(strstr(FORMAT(true, F_STR("v", text)), "xxx\xe2\x80\xa6\""));
+	/* Not in the middle of a character. */
+	for (size_t i = 0; i + 3 < sizeof(text); i += 3)
+		memcpy(text + i, "\xe2\x82\xac", 3);
+	assert_null(strstr(FORMAT(true, F_STRN("v", text, 900)), "\xef\xbf\xbd"));
+	assert_non_null(strstr(buf_str(&line), "\xe2\x82\xac\xe2\x80\xa6\""));
+	/* Bytes that are no characters are cut as well. */
+	memset(text, 0xff, sizeof(text));
+	(void)FORMAT(true, F_STRN("v", text, sizeof(text)));
+	assert_in_range(line.len, 3 * LOG_VALUE_MAX, 3 * LOG_VALUE_MAX + 200);
+}
+
+TEST(cut_line)
+{
+	char text[LOG_VALUE_MAX];
+	struct log_field fields[64];
+
+	memset(text, 1, sizeof(text)); /* six bytes each when escaped */
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		fields[i] = i % 2 ? F_UINT("n", i) : F_STRN("v", text, sizeof(text));
+	for (int json = 0; json < 2; json++) {
+		assert_non_null(strstr(format(json, fields, ARRAY_SIZE(fields)),
+				       json ? "\"cut\":true}" : "cut=true"));
+		/* Small ones still find room. */
+		assert_non_null(strstr(buf_str(&line), json ? "\"n\":63" : "n=63"));
+	}
+}
+
+/* ---- the way out --------------------------------------------------------------------------- */
+
 static void say(unsigned int n)
 {
 	log_event(LOG_LEVEL_INFO, "tick", F_UINT("n", n),
 		  F_STR("pad", "0123456789012345678901234567890123456789"));
 }
 
-static void test_levels(void **state)
+TEST(levels, NULL, restore)
 {
 	int p[2];
 	char out[4096];
 
-	(void)state;
 	assert_return_code(pipe2(p, O_CLOEXEC), errno);
 	redirect(p[1]);
 	log_setup(LOG_LEVEL_WARNING, true);
@@ -174,7 +166,7 @@ static void test_levels(void **state)
 	assert_null(strstr(out, "quiet"));
 	assert_non_null(strstr(out, "\"level\":\"error\",\"event\":\"loud\",\"b\":true}\n"));
 	assert_non_null(strstr(out, "\"level\":\"warning\",\"event\":\"bare\"}\n"));
-	/* Our way to it is our own: the pipe itself still blocks for whoever shares it. */
+	/* Our way to it is our own: the pipe itself still blocks for its other users. */
 	assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
 	(void)fd_close(p[0]);
 	(void)fd_close(p[1]);
@@ -193,7 +185,7 @@ static void fill(int end)
 	assert_int_equal(log_lost(), lost + 1);
 	say(n);
 	assert_int_equal(log_lost(), lost + 2);
-	/* What came out is whole lines, but perhaps the last; after reading there is room again. */
+	/* The output is whole lines, but perhaps the last; after reading there is room again. */
 	assert_int_equal(fcntl(end, F_SETFL, O_NONBLOCK), 0);
 	ssize_t r;
 
@@ -214,11 +206,10 @@ static void fill(int end)
 	json_decref(j);
 }
 
-static void test_full_pipe(void **state)
+TEST(full_pipe, NULL, restore)
 {
 	int p[2];
 
-	(void)state;
 	assert_return_code(pipe2(p, O_CLOEXEC), errno);
 	redirect(p[1]);
 	fill(p[0]);
@@ -226,11 +217,10 @@ static void test_full_pipe(void **state)
 	(void)fd_close(p[1]);
 }
 
-static void test_full_socket(void **state)
+TEST(full_socket, NULL, restore)
 {
 	int p[2];
 
-	(void)state;
 	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), errno);
 	redirect(p[1]);
 	fill(p[0]);
@@ -238,13 +228,12 @@ static void test_full_socket(void **state)
 	(void)fd_close(p[1]);
 }
 
-/* A reader that is gone, and a stderr that is none. */
-static void test_broken(void **state)
+/* A reader that is gone, and a closed stderr. */
+TEST(broken, NULL, restore)
 {
 	uint64_t lost = log_lost();
 	int p[2];
 
-	(void)state;
 	for (int kind = 0; kind < 2; kind++) {
 		assert_return_code(
 			kind ? socketpair(AF_UNIX, SOCK_STREAM, 0, p) : pipe2(p, O_CLOEXEC), errno);
@@ -271,18 +260,7 @@ static void test_broken(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json),
-		cmocka_unit_test_teardown(test_text, restore),
-		cmocka_unit_test(test_escapes),
-		cmocka_unit_test(test_cut_value),
-		cmocka_unit_test(test_cut_line),
-		cmocka_unit_test_teardown(test_levels, restore),
-		cmocka_unit_test_teardown(test_full_pipe, restore),
-		cmocka_unit_test_teardown(test_full_socket, restore),
-		cmocka_unit_test_teardown(test_broken, restore),
-	};
-	int r = cmocka_run_group_tests(tests, NULL, NULL);
+	int r = unit_run();
 
 	buf_free(&line);
 	return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_memory.c - What code keeps comes back, to its owner and to nobody else, within bounds. */
+/* test_memory.c - Values that code keeps come back, to their owner alone, within bounds. */
 #include "front/tool_calls/memory.h"
 
 #include "../store/store_kit.h"
@@ -24,6 +24,8 @@ static int teardown(void **state)
 	store_close(store);
 	return kit_teardown(state);
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The answer, to be given back; NULL: refused. */
 static json_t *ask(const char *owner, const char *project, const char *op, const char *request)
@@ -69,11 +71,10 @@ static void refused(const char *op, const char *request, const char *code)
 
 #define SAVE(key_, value_) "{\"key\":\"" key_ "\",\"value\":\"" value_ "\",\"metadata\":\"{}\"}"
 
-static void test_kept(void **state)
+TEST(kept)
 {
 	json_t *m;
 
-	(void)state;
 	expect("a", "p", "memory.load", "{\"key\":\"k\"}", "found", "false");
 	expect("a", "p", "memory.save", SAVE("k", "[1]"), "revision", "1");
 	expect("a", "p", "memory.save", SAVE("k", "[2]"), "revision", "2");
@@ -90,11 +91,10 @@ static void test_kept(void **state)
 	expect("a", "p", "memory.list", "{}", "memories", "[]");
 }
 
-static void test_owners_and_projects_are_apart(void **state)
+TEST(owners_and_projects_are_apart)
 {
 	const struct memory_place a = { store, "a", "p" }, b = { store, "b", "p" };
 
-	(void)state;
 	expect("a", "p", "memory.save", SAVE("k", "1"), "key", "\"k\"");
 	expect("a", "p", "tool.save", "{\"name\":\"f\",\"source\":\"def f(): pass\"}", "name",
 	       "\"f\"");
@@ -112,7 +112,7 @@ static void test_owners_and_projects_are_apart(void **state)
 	       "value", "\"2\"");
 }
 
-static void test_keys(void **state)
+TEST(keys)
 {
 	static const struct {
 		const char *text, *want;
@@ -123,7 +123,6 @@ static void test_keys(void **state)
 	};
 	char long_key[300], key[STORE_NOTE_KEY_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		memory_key(rows[i].text, key, sizeof(key));
 		assert_string_equal(key, rows[i].want);
@@ -136,9 +135,8 @@ static void test_keys(void **state)
 	expect("a", "p", "memory.load", "{\"key\":\"my_plan\"}", "value", "\"1\"");
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
-	(void)state;
 	refused("memory.save", "{}", "bad_request");
 	refused("memory.save", SAVE(" ", "1"), "bad_request");
 	refused("memory.save", SAVE("k", "{"), "bad_request");
@@ -164,9 +162,8 @@ static void test_refused(void **state)
 	store = kept;
 }
 
-static void test_a_change_that_another_one_overtook(void **state)
+TEST(a_change_that_another_one_overtook)
 {
-	(void)state;
 #define AT(revision_)                                                                              \
 	"{\"key\":\"k\",\"value\":\"1\",\"metadata\":\"{}\",\"revision\":" revision_ "}"
 	refused("memory.save", AT("1"), "conflict");
@@ -190,12 +187,11 @@ static json_t *save_sized(const char *op, const char *name, size_t size)
 	return ask("a", "p", op, buf_str(&b));
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
 	char name[16];
 	json_t *m = save_sized("memory.save", "big", STORE_NOTE_VALUE_MAX - 2);
 
-	(void)state;
 	assert_non_null(m);
 	json_decref(m);
 	assert_null(save_sized("memory.save", "big", STORE_NOTE_VALUE_MAX - 1));
@@ -225,19 +221,4 @@ static void test_limits(void **state)
 	m = save_sized("memory.save", "k63", STORE_NOTE_VALUE_MAX - 1000);
 	assert_non_null(m);
 	json_decref(m);
-}
-
-int main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_kept),
-		TEST(test_owners_and_projects_are_apart),
-		TEST(test_keys),
-		TEST(test_refused),
-		TEST(test_a_change_that_another_one_overtook),
-		TEST(test_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

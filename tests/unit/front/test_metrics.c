@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_metrics.c - What is counted is what is written, in a text that a strict reader of the format
- * accepts: every sample belongs to a declared metric, no series occurs twice, buckets add up.
- * (`promtool check metrics` says the same of the running daemon.)
+ * test_metrics.c - The counts are those that were added, in a text that a strict reader of the
+ * format accepts: every sample belongs to a declared metric, no series occurs twice, buckets add
+ * up. (`promtool check metrics` says the same of the running daemon.)
  */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "front/support/metrics.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static struct buf text = BUF_INIT(1 << 20);
 
@@ -25,6 +23,8 @@ static int reset(void **state)
 	metrics_reset();
 	return 0;
 }
+
+struct unit_fixture unit_fixture = { reset, NULL };
 
 static void write_all(void)
 {
@@ -48,12 +48,11 @@ static double value(const char *series)
 
 #define assert_value(series, want) assert_true(value(series) == (want))
 
-static void test_format(void **state)
+TEST(format)
 {
 	char *copy, *save = NULL, metric[128] = "", type[32] = "";
 	size_t metrics = 0;
 
-	(void)state;
 	metrics_setup();
 	metric_execution("python", "ok", 1000);
 	metric_http("/execute", 200, 1000);
@@ -97,9 +96,8 @@ static void test_format(void **state)
 	assert_value("caisson_build_info{version=\"" CAISSON_VERSION "\"}", 1);
 }
 
-static void test_counts(void **state)
+TEST(counts)
 {
-	(void)state;
 	metric_add(M_POOL_HITS, 2);
 	metric_add(M_POOL_HITS, 3);
 	metric_add(M_OUTPUT_BYTES, UINT64_C(1) << 40);
@@ -119,9 +117,8 @@ static void test_counts(void **state)
 	assert_value("sandbox_errors_total{type=\"other\"}", 2);
 }
 
-static void test_executions(void **state)
+TEST(executions)
 {
-	(void)state;
 	metric_execution("python", "ok", 1000000);
 	metric_execution("python", "timeout", 30000000001);
 	metric_execution("bash", "ok", 0);
@@ -144,11 +141,10 @@ static void test_executions(void **state)
 	assert_true(value("sandbox_execution_duration_seconds_sum") > 1.15e9);
 }
 
-static void test_http(void **state)
+TEST(http)
 {
 	static char paths[400][16];
 
-	(void)state;
 	metric_http("/execute", 200, 1);
 	metric_http("/execute", 204, 1);
 	metric_http("/execute", 422, 1);
@@ -172,12 +168,6 @@ static void test_http(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_format, reset),
-		cmocka_unit_test_setup(test_counts, reset),
-		cmocka_unit_test_setup(test_executions, reset),
-		cmocka_unit_test_setup(test_http, reset),
-	};
 	int r = 0;
 
 	/* For promtool: a text with something of everything. */
@@ -189,7 +179,7 @@ int main(int argc, char **argv)
 		write_all();
 		(void)fputs(buf_str(&text), stdout);
 	} else {
-		r = cmocka_run_group_tests(tests, NULL, NULL);
+		r = unit_run();
 	}
 	buf_free(&text);
 	return r;

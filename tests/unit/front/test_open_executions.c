@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_open_executions.c - Which executions of a ledger have no end, whatever else its lines hold.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "front/sandbox/open_executions.h"
 
 #define A "0123456789abcdef0123456789abcdef"
@@ -51,11 +46,10 @@ static size_t left(struct open_executions *u)
 	return n;
 }
 
-static void test_begins_and_ends(void **state)
+TEST(begins_and_ends)
 {
 	static struct open_executions u;
 
-	(void)state;
 	say(&u, "execution.begin", "job", A);
 	say(&u, "execution.begin", "job", B);
 	say(&u, "execution.end", "job", A);
@@ -67,11 +61,10 @@ static void test_begins_and_ends(void **state)
 	assert_int_equal(left(&u), 0);
 }
 
-static void test_names_that_look_like_members(void **state)
+TEST(names_that_look_like_members)
 {
 	static struct open_executions u;
 
-	(void)state;
 	/* Quotes in a name are escaped. */
 	say(&u, "execution.begin", "x\\\",\\\"id\\\":\\\"" B, A);
 	say(&u, "execution.end", "x\\\",\\\"id\\\":\\\"" A, B);
@@ -79,7 +72,7 @@ static void test_names_that_look_like_members(void **state)
 	assert_int_equal(left(&u), 1);
 }
 
-static void test_what_is_no_id(void **state)
+TEST(invalid_ids)
 {
 	static struct open_executions u;
 	static const char *const odd[] = { "",
@@ -89,7 +82,6 @@ static void test_what_is_no_id(void **state)
 					   "../../../../../../../../../../..",
 					   "\\u0000" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		say(&u, "execution.begin", "job", odd[i]);
 	static const char *const cut[] = { "", "{\"seq\":1,\"event\":\"execution.begin",
@@ -98,15 +90,4 @@ static void test_what_is_no_id(void **state)
 	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++)
 		open_executions_line(cut[i], strlen(cut[i]), &u);
 	assert_int_equal(left(&u), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_begins_and_ends),
-		cmocka_unit_test(test_names_that_look_like_members),
-		cmocka_unit_test(test_what_is_no_id),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,14 +10,11 @@
 #include "front/http/route.h"
 #include "front/support/schema.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "handlers_kit.h"
-
-#include <cmocka.h>
 
 static json_t *api;
 
@@ -42,6 +39,8 @@ static int unload(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_group = { load, unload };
+
 static const char *lower(const char *method)
 {
 	static char out[16];
@@ -58,9 +57,8 @@ static json_t *operation(const struct route *r)
 			       lower(r->method));
 }
 
-static void test_head(void **state)
+TEST(head)
 {
-	(void)state;
 	assert_string_equal(json_string_value(json_object_get(api, "openapi")), "3.1.0");
 	json_t *info = json_object_get(api, "info");
 
@@ -69,14 +67,13 @@ static void test_head(void **state)
 		json_object_get(json_object_get(api, "components"), "securitySchemes"), "bearer"));
 }
 
-static void test_both_ways(void **state)
+TEST(both_ways)
 {
 	size_t in_table = 0, in_document = 0;
 	const struct route *r;
 	const char *path, *method;
 	json_t *item, *op;
 
-	(void)state;
 	for (size_t i = 0; (r = route_at(i)); i++) {
 		op = operation(r);
 		if (!op != r->hidden)
@@ -165,13 +162,12 @@ static void is_it(const char *ref, void *arg)
 	w->found |= strcmp(ref, w->ref) == 0;
 }
 
-static void test_references(void **state)
+TEST(references)
 {
 	static const char *const kinds[] = { "schemas", "responses", "headers" };
 	json_t *components = json_object_get(api, "components"), *value;
 	const char *name;
 
-	(void)state;
 	walk(api, leads_somewhere, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		json_object_foreach(json_object_get(components, kinds[i]), name, value)
@@ -186,11 +182,10 @@ static void test_references(void **state)
 		}
 }
 
-static void test_bodies(void **state)
+TEST(bodies)
 {
 	const struct route *r;
 
-	(void)state;
 	for (size_t i = 0; (r = route_at(i)); i++) {
 		struct schema_error e;
 		size_t n = 0;
@@ -231,11 +226,10 @@ static void test_bodies(void **state)
 }
 
 /* The interactive page: both forms of it, and nothing but it. */
-static void test_docs(void **state)
+TEST(docs)
 {
 	struct docs_asset a;
 
-	(void)state;
 	assert_true(docs_find("/docs", &a));
 	assert_memory_equal(a.data, "<!DOCTYPE html>", 15);
 	assert_non_null(strstr(a.policy, "default-src 'none'"));
@@ -267,12 +261,6 @@ static void test_docs(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head),       cmocka_unit_test(test_both_ways),
-		cmocka_unit_test(test_references), cmocka_unit_test(test_bodies),
-		cmocka_unit_test(test_docs),
-	};
-
 	/* For a linter: the document itself. */
 	if (argc > 1 && strcmp(argv[1], "--print") == 0) {
 		_buf_ struct buf out = BUF_INIT(1 << 20);
@@ -282,5 +270,5 @@ int main(int argc, char **argv)
 		(void)puts(buf_str(&out));
 		return out.err;
 	}
-	return cmocka_run_group_tests(tests, load, unload);
+	return unit_run();
 }

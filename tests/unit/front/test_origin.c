@@ -4,13 +4,11 @@
 #include "front/http/request.h"
 #include "front/support/origin.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
-static void test_host(void **state)
+TEST(host)
 {
 	static const struct {
 		const char *text, *host;
@@ -65,7 +63,6 @@ static void test_host(void **state)
 	};
 	struct origin o;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_true(origin_parse_host(rows[i].text, &o));
 		assert_string_equal(o.host, rows[i].host);
@@ -92,11 +89,10 @@ static void test_host(void **state)
 	assert_false(origin_parse_host(name, &o));
 }
 
-static void test_origins(void **state)
+TEST(origins)
 {
 	struct origin o, host;
 
-	(void)state;
 	assert_true(origin_parse("HTTP://LocalHost:8001", &o));
 	assert_string_equal(o.scheme, "http");
 	assert_int_equal(o.port, 8001);
@@ -139,13 +135,12 @@ static void test_origins(void **state)
 	}
 }
 
-static void test_query(void **state)
+TEST(query)
 {
 	const char *at = "&&a=1&b%5Fc=&d+e&%&%4&%zz=1&&f%00=x&=v&";
 	static const char *const want[] = { "a", "b_c", "d e", "%", "%4", "%zz", "f?", "" };
 	char name[QUERY_NAME_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
 		assert_true(query_name_next(&at, name));
 		assert_string_equal(name, want[i]);
@@ -161,15 +156,4 @@ static void test_query(void **state)
 	assert_true(query_name_next(&at, name));
 	assert_int_equal(strlen(name), QUERY_NAME_MAX - 1);
 	assert_false(query_name_next(&at, name));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_host),
-		cmocka_unit_test(test_origins),
-		cmocka_unit_test(test_query),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

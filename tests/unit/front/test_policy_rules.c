@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_policy_rules.c - A policy's text: what it means, what is refused, and where. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/main/policy_load.h"
@@ -51,13 +46,12 @@ static void assert_rule(const struct rules *r, const char *owner, enum rule rule
 
 /* ---- meaning ------------------------------------------------------------------------------- */
 
-static void test_owner_before_default(void **state)
+TEST(owner_before_default)
 {
 	struct rules *r = parse("[default]\nmemory_mib = 1024\npids = 200\n"
 				"[owners.alice]\nmemory_mib = 2048\n[owners.'b.c']\npids=7\n"
 				"[daemon]\nsandboxes = 9\n");
 
-	(void)state;
 	assert_rule(r, "alice", RULE_MEMORY_MIB, 2048, "owners.alice.memory_mib");
 	assert_rule(r, "alice", RULE_PIDS, 200, "default.pids");
 	assert_rule(r, "b.c", RULE_PIDS, 7, "owners.b.c.pids");
@@ -69,7 +63,7 @@ static void test_owner_before_default(void **state)
 	rules_free(r);
 }
 
-static void test_values(void **state)
+TEST(values)
 {
 	struct rules *r =
 		parse("# first\r\n[ default ] # why\r\n\tcpus = 0.5# half\r\nsandboxes=0\n"
@@ -77,7 +71,6 @@ static void test_values(void **state)
 		      "packages = [\"Foo__.Bar\", '@Scope/left-pad']");
 	const struct rule_value *v;
 
-	(void)state;
 	assert_non_null(r);
 	assert_rule(r, "x", RULE_CPUS, 500, "default.cpus");
 	assert_rule(r, "x", RULE_SANDBOXES, 0, "default.sandboxes");
@@ -91,11 +84,10 @@ static void test_values(void **state)
 	rules_free(r);
 }
 
-static void test_empty(void **state)
+TEST(empty)
 {
 	struct rules *r = parse(""), *s = parse("# nothing\n\n   # at all");
 
-	(void)state;
 	assert_string_equal(r->sha256,
 			    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	assert_string_not_equal(r->sha256, s->sha256);
@@ -105,9 +97,8 @@ static void test_empty(void **state)
 
 /* ---- what is wrong ------------------------------------------------------------------------- */
 
-static void test_places(void **state)
+TEST(places)
 {
-	(void)state;
 	assert_wrong("[default]\npid = 5", 2, 1, "did you mean 'pids'");
 	assert_wrong("[default]\nzzzzzzzz = 5", 2, 1, "unknown key 'zzzzzzzz'; man");
 	assert_wrong("[default]\n\"\xc3\xa9\xc3\xa9\" = x", 2, 8, "invalid value");
@@ -140,12 +131,11 @@ static void test_places(void **state)
 	assert_wrong("[default]\nmounts = '/data'", 2, 10, "must be a list");
 }
 
-static void test_all_at_once(void **state)
+TEST(all_at_once)
 {
 	char text[8192] = "[default]\n";
 	size_t at = strlen(text);
 
-	(void)state;
 	for (int i = 0; i < 30; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "wrong_key_%d = 1\n", i);
 	assert_null(parse(text));
@@ -153,12 +143,11 @@ static void test_all_at_once(void **state)
 	assert_int_equal(report.errors[RULES_ERRORS_MAX - 1].at.line, RULES_ERRORS_MAX + 1);
 }
 
-static void test_bounds(void **state)
+TEST(bounds)
 {
 	size_t len = RULES_TEXT_MAX + 1;
 	char *text = calloc(1, len + 1), *p = text;
 
-	(void)state;
 	memset(text, '#', len);
 	assert_wrong(text, 1, 1, "at most 256 KiB");
 	p += sprintf(text, "[default]\ntools = [");
@@ -175,7 +164,7 @@ static void test_bounds(void **state)
 
 /* ---- mounts -------------------------------------------------------------------------------- */
 
-static void test_mounts(void **state)
+TEST(mounts)
 {
 	static const struct {
 		const char *words, *place;
@@ -197,7 +186,6 @@ static void test_mounts(void **state)
 		{ "", "/data", RULE_MOUNT_NONE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char text[200];
 
@@ -212,13 +200,12 @@ static void test_mounts(void **state)
 	}
 }
 
-static void test_no_mounts(void **state)
+TEST(no_mounts)
 {
 	static const char *const words[] = { "data",    "./data", "/data/",      "/a//b",
 					     "/a/../b", "/a/.",   "/data:rw",    "/data:",
 					     "/a:/b",   ":ro",    "/data:ro:ro", "" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		char text[200];
 
@@ -229,7 +216,7 @@ static void test_no_mounts(void **state)
 
 /* ---- what may be reached ------------------------------------------------------------------- */
 
-static void test_reach(void **state)
+TEST(reach)
 {
 	static const struct {
 		const char *pattern, *entry;
@@ -265,7 +252,6 @@ static void test_reach(void **state)
 		{ "b\xc3\xbc.example", "xn--b-eha.example", true, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct egress_entry entry;
 		struct egress_pattern p;
@@ -279,7 +265,7 @@ static void test_reach(void **state)
 	}
 }
 
-static void test_no_reach(void **state)
+TEST(no_reach)
 {
 	static const char *const wrong[] = { "",
 					     ":*",
@@ -299,7 +285,6 @@ static void test_no_reach(void **state)
 					     "*:80/v1" };
 	struct egress_pattern p;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		if (egress_pattern_parse(wrong[i], &p))
 			fail_msg("%s", wrong[i]);
@@ -322,7 +307,7 @@ static bool agree(const char *text)
 	return good;
 }
 
-static void test_images(void **state)
+TEST(images)
 {
 	static const struct {
 		const char *image;
@@ -346,12 +331,11 @@ static void test_images(void **state)
 		"[default]\nimages = ['host', 'dir:/a', 'python', 'r.example/team/*', 'node:20*']");
 	const struct rule_value *v = rules_of(r, "x", RULE_IMAGES, NULL);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (rule_lists_image(v, cases[i].image) != cases[i].listed)
 			fail_msg("%s", cases[i].image);
 	rules_free(r);
-	/* What the machine has itself is not meant by a pattern. */
+	/* A pattern does not include the image "host". */
 	r = parse("[default]\nimages = ['*']");
 	v = rules_of(r, "x", RULE_IMAGES, NULL);
 	assert_true(rule_lists_image(v, "python") && !rule_lists_image(v, "host") &&
@@ -359,9 +343,8 @@ static void test_images(void **state)
 	rules_free(r);
 }
 
-static void test_defaults_are_within(void **state)
+TEST(defaults_are_within)
 {
-	(void)state;
 	assert_true(agree("[default]\nmemory_mib=512\ncpus=1\npids=128\ndisk_mib=1024\n"
 			  "execution_seconds=30\nidle_seconds=300\nimages=['host']\n"
 			  "tools=['execute_code']"));
@@ -372,24 +355,4 @@ static void test_defaults_are_within(void **state)
 	assert_int_equal(report.errors[1].at.line, 3);
 	assert_non_null(strstr(report.errors[0].message, "--memory"));
 	assert_false(agree("[owners.a]\nimages = ['dir:/x']\n"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owner_before_default),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_all_at_once),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_reach),
-		cmocka_unit_test(test_no_reach),
-		cmocka_unit_test(test_images),
-		cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_no_mounts),
-		cmocka_unit_test(test_defaults_are_within),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_port_head.c - What passes between a client and a service in a sandbox, and what does not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* test_port_head.c - Heads between a client and a service in a sandbox: passed on, or held back. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "front/ports/port_head.h"
@@ -28,7 +23,7 @@ static struct port_way way(void)
 	return w;
 }
 
-static void test_name(void **state)
+TEST(name)
 {
 	static const char *const wrong[] = { "",
 					     "0",
@@ -46,7 +41,6 @@ static void test_name(void **state)
 	char token[PORT_TOKEN_LEN + 1];
 	unsigned int n;
 
-	(void)state;
 	assert_true(port_name_parse("65535", &n, token));
 	assert_int_equal(n, 65535);
 	assert_string_equal(token, "");
@@ -56,7 +50,7 @@ static void test_name(void **state)
 		assert_false(port_name_parse(wrong[i], &n, token));
 }
 
-static void test_hide(void **state)
+TEST(hide)
 {
 	static const char *const rows[][2] = {
 		{ PREFIX "/a~b", SHOWN "/a~b" },
@@ -68,7 +62,6 @@ static void test_hide(void **state)
 	};
 	char out[300];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		port_hide(rows[i][0], out, sizeof(out));
 		assert_string_equal(out, rows[i][1]);
@@ -80,9 +73,8 @@ static void expect_target(const char *target, const char *expected)
 	assert_string_equal(port_inner_target(target), expected);
 }
 
-static void test_target(void **state)
+TEST(target)
 {
-	(void)state;
 	expect_target(PREFIX "/", "/");
 	expect_target(PREFIX "/?a=/b", "/?a=/b");
 	expect_target(PREFIX "//x/../%2e", "//x/../%2e");
@@ -90,7 +82,7 @@ static void test_target(void **state)
 	expect_target("/v1/sandboxes/box/ports", "/");
 }
 
-static void test_request(void **state)
+TEST(request)
 {
 	static const struct http_header headers[] = {
 		{ "host", "daemon:8001", 11 },
@@ -112,7 +104,6 @@ static void test_request(void **state)
 	_buf_ struct buf out = BUF_INIT(4096);
 	struct port_way w = way();
 
-	(void)state;
 	w.hide_authorization = true;
 	assert_int_equal(port_request_head(&q, &w, &out), 0);
 	assert_string_equal(buf_str(&out), "POST /p?q HTTP/1.1\r\n"
@@ -128,7 +119,7 @@ static void test_request(void **state)
 					   "connection: close\r\n\r\n");
 }
 
-static void test_switches(void **state)
+TEST(switches)
 {
 	struct http_header headers[] = { { "connection", "keep-alive, Upgrade", 0 },
 					 { "upgrade", "websocket", 0 },
@@ -141,7 +132,6 @@ static void test_switches(void **state)
 	_buf_ struct buf out = BUF_INIT(4096);
 	struct port_way w = way();
 
-	(void)state;
 	assert_true(header_switches(&q));
 	w.switches = true;
 	assert_int_equal(port_request_head(&q, &w, &out), 0);
@@ -160,7 +150,7 @@ static void test_switches(void **state)
 	assert_false(header_switches(&q));
 }
 
-static void test_answer(void **state)
+TEST(answer)
 {
 	static const struct {
 		const char *name, *value, *expected; /* NULL: dropped */
@@ -195,7 +185,6 @@ static void test_answer(void **state)
 	_buf_ struct buf out = BUF_INIT(4096);
 	struct port_way w = way();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		bool kept =
 			port_answer_header(&w, "close, X-Hop", rows[i].name, rows[i].value, &out);
@@ -210,7 +199,7 @@ static void test_answer(void **state)
 	assert_false(port_answer_header(&w, NULL, "access-control-allow-origin", "x", &out));
 }
 
-static void test_own_path(void **state)
+TEST(own_path)
 {
 	static const struct {
 		const char *path;
@@ -228,22 +217,9 @@ static void test_own_path(void **state)
 		{ "//v1/sandboxes/a/ports/1/x", 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		size_t len = strlen(rows[i].path);
 
 		assert_int_equal(port_own_path(rows[i].path, len), rows[i].own ? rows[i].own : len);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_path), cmocka_unit_test(test_name),
-		cmocka_unit_test(test_hide),     cmocka_unit_test(test_target),
-		cmocka_unit_test(test_request),  cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_answer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

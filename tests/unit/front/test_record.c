@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_record.c - What was done is found for a while, and then is not. */
-#include <stdarg.h>
+/* test_record.c - A finished execution is found for a while, and then is not. */
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -54,6 +48,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { setup, teardown };
+
 static struct record *make(struct kit *k, unsigned int number)
 {
 	char id[RECORD_ID_MAX];
@@ -85,9 +81,9 @@ static void pass_time(struct kit *k, uint64_t ns)
 	}
 }
 
-static void test_the_life_of_one(void **state)
+TEST(the_life_of_one)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct buf b = BUF_INIT(4096);
 	struct record *r = make(k, 1);
 	struct json j;
@@ -113,9 +109,9 @@ static void test_the_life_of_one(void **state)
 	assert_null(k->records.timer.loop);
 }
 
-static void test_events_go_before_the_record(void **state)
+TEST(events_go_before_the_record)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct record *r = make(k, 1);
 
 	assert_true(record_stream(r, NULL, NULL));
@@ -136,9 +132,9 @@ static void test_events_go_before_the_record(void **state)
 }
 
 /* One that is due later must not make an earlier one wait, in either order. */
-static void test_each_in_its_time(void **state)
+TEST(each_in_its_time)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct record *plain = make(k, 1), *streamed = make(k, 2);
 
 	assert_true(record_stream(streamed, NULL, NULL));
@@ -154,9 +150,9 @@ static void test_each_in_its_time(void **state)
 	assert_false(has(k, 2));
 }
 
-static void test_newer_ones_push_it_out(void **state)
+TEST(newer_ones_push_it_out)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct record *running = make(k, 0);
 
 	for (unsigned int i = 1; i <= 2 * RECORDS_MAX; i++)
@@ -170,9 +166,9 @@ static void test_newer_ones_push_it_out(void **state)
 	finish(running);
 }
 
-static void test_dropped_as_if_it_had_never_been(void **state)
+TEST(dropped_as_if_it_had_never_been)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	(void)make(k, 1);
 	struct record *r = make(k, 2);
@@ -183,18 +179,4 @@ static void test_dropped_as_if_it_had_never_been(void **state)
 	assert_true(has(k, 1));
 	assert_true(has(k, 3));
 	assert_int_equal(k->records.n, 2);
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(test_the_life_of_one),
-		T(test_events_go_before_the_record),
-		T(test_each_in_its_time),
-		T(test_newer_ones_push_it_out),
-		T(test_dropped_as_if_it_had_never_been),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

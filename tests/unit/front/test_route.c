@@ -7,14 +7,11 @@
 #include "front/operations/operations.h"
 #include "front/support/name.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../unit.h"
 #include "handlers_kit.h"
-
-#include <cmocka.h>
 
 static struct route_params params;
 static struct buf allow = BUF_INIT(256);
@@ -28,11 +25,10 @@ static const struct route *find(const char *method, const char *path)
 	return route_find(method, path, &params, &status, &allow);
 }
 
-static void test_table(void **state)
+TEST(table)
 {
 	const struct route *r;
 
-	(void)state;
 	assert_non_null(route_at(11));
 	assert_null(route_at(200));
 	for (size_t i = 0; (r = route_at(i)); i++) {
@@ -71,7 +67,7 @@ static void test_table(void **state)
 	}
 }
 
-static void test_contract(void **state)
+TEST(contract)
 {
 	static const struct {
 		const char *method, *path;
@@ -91,7 +87,6 @@ static void test_contract(void **state)
 		{ "POST", "/sessions/x/interrupt", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct route *r = find(rows[i].method, rows[i].path);
 
@@ -102,11 +97,10 @@ static void test_contract(void **state)
 	}
 }
 
-static void test_params(void **state)
+TEST(params)
 {
 	char path[400] = "/sessions/";
 
-	(void)state;
 	assert_string_equal(find("POST", "/sessions/s\xc3\xa4 1/interrupt")->op->name,
 			    "interrupt_session");
 	assert_int_equal(params.n, 1);
@@ -124,7 +118,7 @@ static void test_params(void **state)
 	assert_int_equal(status, 404);
 }
 
-static void test_not_found(void **state)
+TEST(not_found)
 {
 	static const char *const paths[] = { "",
 					     "/x",
@@ -142,7 +136,6 @@ static void test_not_found(void **state)
 					     "execute" };
 	static const char *const methods[] = { "GET", "POST", "DELETE", "OPTIONS", "BREW", "get" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(methods); k++) {
 			assert_null(find(methods[k], paths[i]));
@@ -151,9 +144,8 @@ static void test_not_found(void **state)
 		}
 }
 
-static void test_methods(void **state)
+TEST(methods)
 {
-	(void)state;
 	assert_null(find("GET", "/execute"));
 	assert_int_equal(status, 405);
 	assert_string_equal(buf_str(&allow), "POST, OPTIONS");
@@ -174,7 +166,7 @@ static void test_methods(void **state)
 	assert_string_equal(buf_str(&allow), "POST, GET, HEAD, DELETE, PUT, PATCH, OPTIONS");
 }
 
-static void test_session_names(void **state)
+TEST(session_names)
 {
 	static const char *const good[] = {
 		"a",
@@ -197,7 +189,6 @@ static void test_session_names(void **state)
 		"01234567890123456789012345678901234567890123456789012345678901234"
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		assert_true(name_ok(good[i], strlen(good[i])));
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -210,9 +201,8 @@ static const struct field *timeout_field(void)
 	return field_named(find("POST", "/execute")->op->fields, IN_BODY, "timeout");
 }
 
-static void test_setup(void **state)
+TEST(setup)
 {
-	(void)state;
 	assert_true(field_max(timeout_field()) == 120);
 	assert_string_equal(field_fallback(timeout_field()), "30");
 	field_set_timeouts(1500, 1999);
@@ -223,14 +213,13 @@ static void test_setup(void **state)
 	field_set_timeouts(30000, 120000);
 }
 
-static void test_requests(void **state)
+TEST(requests)
 {
 	static const struct field query[] = { { .name = "after" }, { .name = "limit" }, { 0 } };
 	static const struct operation list = { .fields = query }, none = { 0 };
 	const struct route with = { .op = &list }, without = { .op = &none };
 	char name[64];
 
-	(void)state;
 	assert_false(request_query_unknown(&with, "after=1&limit=2&after", name, sizeof(name)));
 	assert_true(request_query_unknown(&with, "after=1&limits=2", name, sizeof(name)));
 	assert_string_equal(name, "limits");
@@ -251,13 +240,7 @@ static void test_requests(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),   cmocka_unit_test(test_contract),
-		cmocka_unit_test(test_params),  cmocka_unit_test(test_not_found),
-		cmocka_unit_test(test_methods), cmocka_unit_test(test_session_names),
-		cmocka_unit_test(test_setup),   cmocka_unit_test(test_requests),
-	};
-	int r = cmocka_run_group_tests(tests, NULL, NULL);
+	int r = unit_run();
 
 	buf_free(&allow);
 	return r;

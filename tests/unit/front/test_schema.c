@@ -7,13 +7,11 @@
 #include "base/utf8.h"
 #include "front/support/schema.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static bool is_abc(const char *s, size_t len)
 {
@@ -86,9 +84,8 @@ static void assert_bad(const char *body, enum refusal_kind kind, const char *cod
 		fail_msg("%s: %d %s '%s' (%s)", body, (int)e.kind, e.code, e.field, e.message);
 }
 
-static void test_good(void **state)
+TEST(good)
 {
-	(void)state;
 	assert_good("{\"code\":\"x\"}");
 	assert_good(" { \"code\" : \"x\" , \"timeout\" : 1 }\n");
 	assert_good(
@@ -118,7 +115,7 @@ static void test_good(void **state)
 	assert_non_null(j);
 }
 
-static void test_not_json(void **state)
+TEST(not_json)
 {
 	static const char *const bad[] = {
 		"",
@@ -153,7 +150,6 @@ static void test_not_json(void **state)
 		"{\"code\":\"x\"}{\"code\":\"x\"}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_bad(bad[i], REFUSAL_MALFORMED, "malformed_json", "");
 	/* A NUL byte is no end. */
@@ -167,12 +163,11 @@ static void test_not_json(void **state)
 	assert_bad("{\"ratio\":1e999}", REFUSAL_MALFORMED, "out_of_range", "");
 }
 
-static void test_bombs(void **state)
+TEST(bombs)
 {
 	const size_t size = 2000000;
 	char *text = malloc(size + 1);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '[', size);
 	text[size] = '\0';
@@ -202,9 +197,8 @@ static void test_bombs(void **state)
 	assert_bad(deep, REFUSAL_MALFORMED, "too_deep", "");
 }
 
-static void test_shape(void **state)
+TEST(shape)
 {
-	(void)state;
 	assert_bad("[]", REFUSAL_INVALID, "not_an_object", "");
 	assert_bad("\"x\"", REFUSAL_INVALID, "not_an_object", "");
 	assert_bad("1", REFUSAL_INVALID, "not_an_object", "");
@@ -219,7 +213,7 @@ static void test_shape(void **state)
 	assert_string_equal(e.code, "unknown_field");
 }
 
-static void test_types(void **state)
+TEST(types)
 {
 	static const struct {
 		const char *name;
@@ -234,7 +228,6 @@ static void test_types(void **state)
 	};
 	char body[128];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(rows[i].values) && rows[i].values[k]; k++) {
 			(void)snprintf(body, sizeof(body),
@@ -244,9 +237,8 @@ static void test_types(void **state)
 		}
 }
 
-static void test_values(void **state)
+TEST(values)
 {
-	(void)state;
 	assert_bad("{\"code\":\"\"}", REFUSAL_INVALID, "out_of_range", "code");
 	assert_bad("{\"code\":\"xxxxxx\"}", REFUSAL_INVALID, "out_of_range", "code");
 	assert_bad("{\"code\":\"x\",\"timeout\":0}", REFUSAL_INVALID, "out_of_range", "timeout");
@@ -273,12 +265,11 @@ static void test_values(void **state)
 		   "args");
 }
 
-/* What is quoted is short, and whole characters. */
-static void test_quotes(void **state)
+/* A quotation is short, and of whole characters. */
+TEST(quotes)
 {
 	char body[400] = "{\"";
 
-	(void)state;
 	for (size_t i = 0; i < 100; i++)
 		memcpy(body + 2 + 3 * i, "\xe2\x82\xac", 3);
 	memcpy(body + 302, "\":1}", 5);
@@ -290,13 +281,6 @@ static void test_quotes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),   cmocka_unit_test(test_not_json),
-		cmocka_unit_test(test_bombs),  cmocka_unit_test(test_shape),
-		cmocka_unit_test(test_types),  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_quotes),
-	};
-
 	schema_setup();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

@@ -2,19 +2,15 @@
 /* test_service_link.c - Replies, a full socket, and a service that dies or is replaced. */
 #include "front/support/service_link.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 
@@ -87,18 +83,6 @@ static struct service service = {
 	.gone = gone,
 };
 
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static int begin(void **state)
 {
 	int pair[2], size = 1;
@@ -165,12 +149,11 @@ static struct msg hear(void)
 	return m;
 }
 
-static void test_answers(void **state)
+TEST(answers, begin, end)
 {
 	struct call a = { 0 }, b = { 0 }, left = { 0 };
 	int before = open_fds();
 
-	(void)state;
 	assert_int_equal(ask(&a, -1), 0);
 	assert_int_equal(ask(&b, 0), 0);
 	assert_int_equal(ask(&left, -1), 0);
@@ -190,13 +173,12 @@ static void test_answers(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
-static void test_full_socket(void **state)
+TEST(full_socket, begin, end)
 {
 	static struct call calls[4096];
 	size_t n = 0, sent;
 	int before = open_fds(), r = 0;
 
-	(void)state;
 	memset(calls, 0, sizeof(calls));
 	while (n < 4096 && (r = ask(&calls[n], 0)) == 0)
 		n++;
@@ -213,11 +195,10 @@ static void test_full_socket(void **state)
 	assert_true(hear().seq > n);
 }
 
-static void test_replaced(void **state)
+TEST(replaced, begin, end)
 {
 	struct call a = { 0 }, eager = { .seq = 99 };
 
-	(void)state;
 	assert_int_equal(ask(&a, -1), 0);
 	assert_int_equal(ask(&eager, -1), 0);
 	answer(0, 2, VERSION, sizeof(struct msg), -1);
@@ -228,13 +209,12 @@ static void test_replaced(void **state)
 	service_link_forget(&link_, &eager.call);
 }
 
-static void test_gone(void **state)
+TEST(gone, begin, end)
 {
 	struct call a = { 0 };
 	struct err e = { 0 };
 	struct msg m = { 0 };
 
-	(void)state;
 	assert_int_equal(ask(&a, -1), 0);
 	peer = fd_close(peer);
 	assert_int_equal(ask(NULL, -1), 0); /* the next event tells */
@@ -246,9 +226,8 @@ static void test_gone(void **state)
 	assert_int_equal(a.answers, 1);
 }
 
-static void test_nonsense(void **state)
+TEST(nonsense, begin, end)
 {
-	(void)state;
 	answer(1, 1, VERSION + 1, sizeof(struct msg), 0);
 	assert_int_equal(n_gone, 1);
 	end(NULL);
@@ -258,14 +237,13 @@ static void test_nonsense(void **state)
 }
 
 /* More descriptors than there is room for: the end, unless the service may lose them. */
-static void test_lost_descriptors(void **state)
+TEST(lost_descriptors, begin, end)
 {
 	const struct msg m = { .version = VERSION, .op = 1, .seq = 1, .code = 5 };
 	const int two[] = { 0, 0 };
 	struct call a = { 0 };
 	int before = open_fds();
 
-	(void)state;
 	service.loses_fds = true;
 	assert_int_equal(ask(&a, -1), 0);
 	assert_int_equal(fd_send(peer, &m, sizeof(m), two, 2), 0);
@@ -279,11 +257,10 @@ static void test_lost_descriptors(void **state)
 	assert_int_equal(n_gone, 1);
 }
 
-static void test_wait(void **state)
+TEST(wait, begin, end)
 {
 	struct msg q = { .op = 1 }, r, m = { .version = VERSION, .op = 1, .seq = 1 };
 
-	(void)state;
 	assert_int_equal(fd_send(peer, &m, sizeof(m), NULL, 0), 0);
 	assert_int_equal(service_link_wait(&link_, &q, -1, &r), 0);
 	m.seq = 0; /* a successor's */
@@ -293,13 +270,12 @@ static void test_wait(void **state)
 	assert_int_equal(service_link_wait(&link_, &q, -1, &r), -EPIPE);
 }
 
-static void test_dir(void **state)
+TEST(dir)
 {
 	char top[] = "/tmp/test-service-XXXXXX", path[64];
 	struct stat st;
 	struct err e = { 0 };
 
-	(void)state;
 	assert_non_null(mkdtemp(top));
 	(void)snprintf(path, sizeof(path), "%s/store", top);
 	for (int i = 0; i < 2; i++) {
@@ -315,20 +291,4 @@ static void test_dir(void **state)
 	assert_true(service_open_dir(top, "store", &e) < 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(top), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answers, begin, end),
-		cmocka_unit_test_setup_teardown(test_full_socket, begin, end),
-		cmocka_unit_test_setup_teardown(test_replaced, begin, end),
-		cmocka_unit_test_setup_teardown(test_gone, begin, end),
-		cmocka_unit_test_setup_teardown(test_nonsense, begin, end),
-		cmocka_unit_test_setup_teardown(test_lost_descriptors, begin, end),
-		cmocka_unit_test_setup_teardown(test_wait, begin, end),
-		cmocka_unit_test(test_dir),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

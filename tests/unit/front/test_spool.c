@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/output/spool.h"
@@ -56,6 +52,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_fixture = { setup, teardown };
+
 /* Byte @i of the stream that tests write: a page never equals another. */
 static char byte_at(uint64_t i)
 {
@@ -85,9 +83,9 @@ static void check_some(const struct spool *s, uint64_t from, size_t len, size_t 
 
 /* ---- keeping ------------------------------------------------------------------------------- */
 
-static void test_everything_comes_back(void **state)
+TEST(everything_comes_back)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s;
 	unsigned int seed = 7;
 	uint64_t at = 0;
@@ -115,9 +113,9 @@ static void test_everything_comes_back(void **state)
 	spool_free(&s);
 }
 
-static void test_small_streams_need_no_block(void **state)
+TEST(small_streams_need_no_block)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s;
 
 	spool_init(&s, &k->bank, SPOOL_CAP);
@@ -131,11 +129,11 @@ static void test_small_streams_need_no_block(void **state)
 
 /* The beginning is in memory whatever others took, and goes to the file when the stream has ended.
  */
-static void test_a_reserve_does_not_depend_on_others(void **state)
+TEST(a_reserve_does_not_depend_on_others)
 {
 	static const uint64_t sizes[] = { 10, 3 * SPOOL_BLOCK - 5, 300000, MIB + 12345 };
 	const uint64_t reserve = 200000;
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct spool s, other;
@@ -158,9 +156,9 @@ static void test_a_reserve_does_not_depend_on_others(void **state)
 	}
 }
 
-static void test_a_reserve_that_the_file_has_no_room_for(void **state)
+TEST(a_reserve_that_the_file_has_no_room_for)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s, other;
 
 	spool_init(&other, &k->bank, SPOOL_CAP);
@@ -177,9 +175,9 @@ static void test_a_reserve_that_the_file_has_no_room_for(void **state)
 	spool_free(&other);
 }
 
-static void test_streams_do_not_mix(void **state)
+TEST(streams_do_not_mix)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s[5];
 	uint64_t at[5];
 
@@ -207,9 +205,9 @@ static void test_streams_do_not_mix(void **state)
 
 /* ---- losing -------------------------------------------------------------------------------- */
 
-static void test_beyond_the_cap_is_counted(void **state)
+TEST(beyond_the_cap_is_counted)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s;
 
 	spool_init(&s, &k->bank, 300000);
@@ -226,9 +224,9 @@ static void test_beyond_the_cap_is_counted(void **state)
 	spool_free(&s);
 }
 
-static void test_a_cap_that_is_met_exactly_loses_nothing(void **state)
+TEST(a_cap_that_is_met_exactly_loses_nothing)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s;
 
 	spool_init(&s, &k->bank, 100);
@@ -238,9 +236,9 @@ static void test_a_cap_that_is_met_exactly_loses_nothing(void **state)
 	spool_free(&s);
 }
 
-static void test_the_budget_is_for_all(void **state)
+TEST(the_budget_is_for_all)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool a, b;
 
 	spool_init(&a, &k->bank, 64 * MIB);
@@ -253,7 +251,7 @@ static void test_the_budget_is_for_all(void **state)
 	write_some(&b, 0, 100000);
 	assert_int_equal(b.loss, SPOOL_BUDGET);
 	assert_int_equal(b.kept, SPOOL_MEMORY);
-	/* What is given back can be had again; what was lost stays lost. */
+	/* Blocks that were given back can be had again; lost output stays lost. */
 	spool_free(&a);
 	write_some(&b, 100000, 10);
 	assert_int_equal(b.kept, SPOOL_MEMORY);
@@ -264,9 +262,9 @@ static void test_the_budget_is_for_all(void **state)
 	spool_free(&b);
 }
 
-static void test_without_memory_it_goes_to_the_file(void **state)
+TEST(without_memory_it_goes_to_the_file)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s[20];
 
 	for (size_t i = 0; i < 20; i++) {
@@ -281,12 +279,11 @@ static void test_without_memory_it_goes_to_the_file(void **state)
 	}
 }
 
-static void test_without_a_file(void **state)
+TEST(without_a_file)
 {
 	struct spool_bank bank;
 	struct spool s;
 
-	(void)state;
 	assert_int_equal(spool_bank_open(&bank, -1, MIB, MIB, NULL), 0);
 	spool_init(&s, &bank, SPOOL_CAP);
 	write_some(&s, 0, 2 * SPOOL_MEMORY);
@@ -337,9 +334,9 @@ static int on_small_disk(const char *dir)
 	return whole ? 0 : 6;
 }
 
-static void test_a_full_disk(void **state)
+TEST(a_full_disk)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	int status;
 	pid_t pid = fork();
 
@@ -354,9 +351,9 @@ static void test_a_full_disk(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_blocks_given_back_are_holes(void **state)
+TEST(blocks_given_back_are_holes)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool a, b;
 	struct stat before, after;
 
@@ -378,9 +375,9 @@ static void test_blocks_given_back_are_holes(void **state)
 	assert_int_equal(after.st_size, 0);
 }
 
-static void test_leftovers_are_removed(void **state)
+TEST(leftovers_are_removed)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool_bank other;
 
 	fd_close(openat(k->dirfd, "spool.tmp", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -435,9 +432,9 @@ static void put(struct spool *s, const char *text)
 	spool_append(s, text, strlen(text));
 }
 
-static void test_search_finds_each_line_once(void **state)
+TEST(search_finds_each_line_once)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s;
 	struct found f;
 
@@ -462,10 +459,10 @@ static void test_search_finds_each_line_once(void **state)
 }
 
 /* A match at every position around the borders of memory, blocks and windows. */
-static void test_search_across_borders(void **state)
+TEST(search_across_borders)
 {
 	static const char pattern[] = "needle-in-the-stream";
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	char *filler = malloc(SPOOL_BLOCK * 4);
 
 	memset(filler, 'x', SPOOL_BLOCK * 4);
@@ -491,9 +488,9 @@ static void test_search_across_borders(void **state)
 	free(filler);
 }
 
-static void test_search_in_long_lines(void **state)
+TEST(search_in_long_lines)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool s;
 	struct found f;
 	char *filler = malloc(300000);
@@ -530,9 +527,9 @@ static void test_search_in_long_lines(void **state)
 }
 
 /* Against the plain way to do it. */
-static void test_search_agrees_with_a_simple_one(void **state)
+TEST(search_agrees_with_a_simple_one)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	unsigned int seed = 11;
 	size_t len = 400000;
 	char *text = malloc(len + 1);
@@ -596,11 +593,11 @@ static size_t count_lines(const char *text, const char *pattern)
 	return n;
 }
 
-static void test_globs(void **state)
+TEST(globs)
 {
 	static const char *const patterns[] = { "a*b", "?a",  "a?b*c", "ab",
 						"*a*", "a??", "?",     "b*a*b" };
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	char text[201];
 	unsigned int seed = 7;
 
@@ -637,9 +634,9 @@ static void test_globs(void **state)
 	}
 }
 
-static void test_a_glob_over_a_border(void **state)
+TEST(a_glob_over_a_border)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	char *filler = malloc(100000);
 	struct spool_search at = { 0 };
 	struct spool_pattern p;
@@ -664,9 +661,9 @@ static void test_a_glob_over_a_border(void **state)
 	free(filler);
 }
 
-static void test_search_refuses_what_it_can_not_find(void **state)
+TEST(search_refuses_invalid_patterns)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct spool_search at = { 0 };
 	struct found f = { 0 };
 	char long_one[SPOOL_PATTERN_MAX + 1];
@@ -682,33 +679,4 @@ static void test_search_refuses_what_it_can_not_find(void **state)
 	assert_true(spool_pattern_make(&p, "x", 1, false));
 	assert_int_equal(spool_search(&s, &at, &p, 1, 1, on_match, &f), 0); /* nothing there */
 	spool_free(&s);
-}
-
-int main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(test_everything_comes_back),
-		T(test_small_streams_need_no_block),
-		T(test_a_reserve_does_not_depend_on_others),
-		T(test_a_reserve_that_the_file_has_no_room_for),
-		T(test_streams_do_not_mix),
-		T(test_beyond_the_cap_is_counted),
-		T(test_a_cap_that_is_met_exactly_loses_nothing),
-		T(test_the_budget_is_for_all),
-		T(test_without_memory_it_goes_to_the_file),
-		T(test_without_a_file),
-		T(test_a_full_disk),
-		T(test_blocks_given_back_are_holes),
-		T(test_leftovers_are_removed),
-		T(test_search_finds_each_line_once),
-		T(test_search_across_borders),
-		T(test_search_in_long_lines),
-		T(test_search_agrees_with_a_simple_one),
-		T(test_globs),
-		T(test_a_glob_over_a_border),
-		T(test_search_refuses_what_it_can_not_find),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

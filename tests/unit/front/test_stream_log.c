@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_stream_log.c - Every reader sees every event once and in order, or is told that it can not.
+/* test_stream_log.c - Every reader sees every event once and in order, or is told that it cannot.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "front/http/stream_out.h"
 #include "front/output/stream_log.h"
@@ -114,12 +108,11 @@ static int attach(struct watcher *w, struct stream_log *l, uint64_t cursor)
 
 /* ---- order and memory ---------------------------------------------------------------------- */
 
-static void test_ids_count_from_one(void **state)
+TEST(ids_count_from_one)
 {
 	struct producer *p = begin();
 	struct watcher w = { 0 };
 
-	(void)state;
 	assert_int_equal(stream_log_last(p->log), 0);
 	assert_int_equal(attach(&w, p->log, 0), 0);
 	put(p->log, "a");
@@ -139,12 +132,11 @@ static void test_ids_count_from_one(void **state)
 	end(p);
 }
 
-static void test_who_comes_late_gets_all(void **state)
+TEST(a_late_reader_gets_all)
 {
 	struct producer *p = begin();
 	struct watcher early = { 0 }, late = { 0 };
 
-	(void)state;
 	assert_int_equal(attach(&early, p->log, 0), 0);
 	for (int i = 0; i < 100; i++)
 		put(p->log, "x");
@@ -164,12 +156,11 @@ static void test_who_comes_late_gets_all(void **state)
 	end(p);
 }
 
-static void test_the_oldest_go_when_nobody_reads(void **state)
+TEST(the_oldest_go_without_a_reader)
 {
 	struct producer *p = begin();
 	struct watcher w = { 0 };
 
-	(void)state;
 	stream_log_limit(p->log, 1u << 20, 100);
 	for (int i = 0; i < 250; i++)
 		put(p->log, "x");
@@ -195,12 +186,11 @@ static void test_the_oldest_go_when_nobody_reads(void **state)
 	end(p);
 }
 
-static void test_an_attached_reader_loses_nothing(void **state)
+TEST(an_attached_reader_loses_nothing)
 {
 	struct producer *p = begin();
 	struct watcher w = { .lazy = true };
 
-	(void)state;
 	stream_log_limit(p->log, 10000, 10);
 	assert_int_equal(attach(&w, p->log, 0), 0);
 	for (int i = 0; i < 500; i++)
@@ -212,7 +202,7 @@ static void test_an_attached_reader_loses_nothing(void **state)
 	assert_false(w.lost);
 	assert_int_equal(p->drained, 1);
 	assert_false(stream_log_congested(p->log));
-	/* What it has read is not kept beyond the bounds, at the latest when it goes. */
+	/* Events that it has read are not kept beyond the bounds, at the latest when it goes. */
 	stream_reader_detach(&w.r);
 	assert_true(bank.bytes <= 10000);
 	assert_int_equal(stream_log_last(p->log), 500);
@@ -220,12 +210,11 @@ static void test_an_attached_reader_loses_nothing(void **state)
 	end(p);
 }
 
-static void test_who_is_far_behind_is_cut_off(void **state)
+TEST(a_reader_far_behind_is_cut_off)
 {
 	struct producer *p = begin();
 	struct watcher w = { .lazy = true };
 
-	(void)state;
 	assert_int_equal(attach(&w, p->log, 0), 0);
 	for (size_t n = 0; n <= STREAM_HARD_BYTES; n += 4u << 20)
 		put_large(p->log, 4u << 20);
@@ -237,12 +226,11 @@ static void test_who_is_far_behind_is_cut_off(void **state)
 	end(p);
 }
 
-static void test_the_producer_waits_for_the_slowest(void **state)
+TEST(the_producer_waits_for_the_slowest)
 {
 	struct producer *p = begin();
 	struct watcher fast = { 0 }, slow = { .lazy = true };
 
-	(void)state;
 	assert_int_equal(attach(&fast, p->log, 0), 0);
 	put_large(p->log, STREAM_BEHIND_BYTES + 1);
 	assert_false(stream_log_congested(p->log));
@@ -263,12 +251,11 @@ static void test_the_producer_waits_for_the_slowest(void **state)
 	end(p);
 }
 
-static void test_old_logs_make_room(void **state)
+TEST(old_logs_make_room)
 {
 	struct stream_log *old[4];
 	struct watcher w = { .lazy = true };
 
-	(void)state;
 	bank.max = 100000;
 	for (size_t i = 0; i < 4; i++) {
 		old[i] = stream_log_new(&bank, NULL, NULL);
@@ -312,13 +299,12 @@ static void quit(struct stream_reader *r)
 		stream_reader_detach(q->with);
 }
 
-static void test_readers_may_leave_when_woken(void **state)
+TEST(readers_may_leave_when_woken)
 {
 	struct producer *p = begin();
 	struct quitter q[3] = { 0 };
 	struct watcher w = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		q[i].r = (struct stream_reader){ .wake = quit, .arg = &q[i] };
 		assert_int_equal(stream_reader_attach(&q[i].r, p->log, 0), 0);
@@ -336,12 +322,11 @@ static void test_readers_may_leave_when_woken(void **state)
 	end(p);
 }
 
-static void test_a_reader_keeps_the_log_alive(void **state)
+TEST(a_reader_keeps_the_log_alive)
 {
 	struct producer *p = begin();
 	struct watcher w = { .lazy = true };
 
-	(void)state;
 	assert_int_equal(attach(&w, p->log, 0), 0);
 	put(p->log, "kept");
 	stream_log_end(p->log);
@@ -357,11 +342,10 @@ static void test_a_reader_keeps_the_log_alive(void **state)
 
 /*
  * Exactly once: clients come and go at random while events are written, each going on where it was.
- * What they saw together is what was written, whatever the sizes, cuts and bounds were.
+ * Together they saw all that was written, whatever the sizes, cuts and bounds were.
  */
-static void test_resume_exactly_once(void **state)
+TEST(resume_exactly_once)
 {
-	(void)state;
 	for (unsigned int round = 0; round < 200; round++) {
 		struct producer *p = begin();
 		struct watcher w[3] = { 0 };
@@ -410,11 +394,10 @@ static void test_resume_exactly_once(void **state)
 
 /* The same with a small ring: then a client that was away too long is told so, and never sees a
  * gap. */
-static void test_resume_or_be_told(void **state)
+TEST(resume_or_refusal)
 {
 	int told = 0;
 
-	(void)state;
 	for (unsigned int round = 0; round < 200; round++) {
 		struct producer *p = begin();
 		struct watcher w = { .lazy = true };
@@ -447,15 +430,14 @@ static void test_resume_or_be_told(void **state)
 	assert_true(told > 0);
 }
 
-/* What is taken over is as what is copied, whatever its size, and is accounted for with all of its
- * memory. */
-static void test_taken_over(void **state)
+/* A buffer that is taken over is like a copied one, whatever its size, and is accounted for with
+ * all of its memory. */
+TEST(taken_over)
 {
 	struct producer *p = begin();
 	static char text[70000];
 	bool lost;
 
-	(void)state;
 	memset(text, 'y', sizeof(text));
 	struct stream_reader r = { .wake = NULL };
 
@@ -496,30 +478,8 @@ static void check_line(const char *json, const char *expected)
 	buf_free(&out);
 }
 
-static void test_lines(void **state)
+TEST(lines)
 {
-	(void)state;
 	check_line("{\"data\":\"x\"}", "{\"id\":7,\"type\":\"stdout\",\"data\":\"x\"}\n");
 	check_line("{}", "{\"id\":7,\"type\":\"stdout\"}\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ids_count_from_one),
-		cmocka_unit_test(test_who_comes_late_gets_all),
-		cmocka_unit_test(test_the_oldest_go_when_nobody_reads),
-		cmocka_unit_test(test_an_attached_reader_loses_nothing),
-		cmocka_unit_test(test_who_is_far_behind_is_cut_off),
-		cmocka_unit_test(test_the_producer_waits_for_the_slowest),
-		cmocka_unit_test(test_old_logs_make_room),
-		cmocka_unit_test(test_readers_may_leave_when_woken),
-		cmocka_unit_test(test_a_reader_keeps_the_log_alive),
-		cmocka_unit_test(test_resume_exactly_once),
-		cmocka_unit_test(test_resume_or_be_told),
-		cmocka_unit_test(test_taken_over),
-		cmocka_unit_test(test_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

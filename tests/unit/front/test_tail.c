@@ -3,13 +3,10 @@
 #include "base/buf.h"
 #include "front/output/tail.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static void read_is(const struct tail *t, size_t lines, const char *want)
 {
@@ -19,11 +16,10 @@ static void read_is(const struct tail *t, size_t lines, const char *want)
 	assert_string_equal(buf_str(&b), want);
 }
 
-static void test_lines(void **state)
+TEST(lines)
 {
 	struct tail t = { 0 };
 
-	(void)state;
 	read_is(&t, 5, "");
 	tail_add(&t, "", 0);
 	assert_null(t.data);
@@ -42,13 +38,12 @@ static void test_lines(void **state)
 }
 
 /* Against a plain copy of everything, for many sizes of pieces. */
-static void test_ring(void **state)
+TEST(ring)
 {
 	static char all[TAIL_MAX * 4];
 	struct tail t = { 0 };
 	size_t len = 0;
 
-	(void)state;
 	for (size_t piece = 1; len + piece < sizeof(all); piece = piece * 3 / 2 + 1) {
 		for (size_t i = 0; i < piece; i++)
 			all[len + i] = (char)('a' + (len + i) % 23);
@@ -64,14 +59,4 @@ static void test_ring(void **state)
 	}
 	assert_true(len > 2 * TAIL_MAX);
 	tail_free(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_ring),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,15 +7,13 @@
 #include "front/http/token.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"         /* 32 */
 #define B "0123456789-._~+/ABCDEFabcdef0123456789==" /* every kind of character */
@@ -37,11 +35,10 @@ static const char *owner_of(const struct token_set *s, const char *token, size_t
 	return owner;
 }
 
-static void test_parse(void **state)
+TEST(parse)
 {
 	struct token_set s;
 
-	(void)state;
 	assert_int_equal(
 		parse("# who may\n\nalice:" A "\r\n  " B "  \nalice:" B "x\n\tbob.x-1:" A A, &s),
 		-EINVAL);
@@ -66,7 +63,7 @@ static void test_parse(void **state)
 	token_free(&s);
 }
 
-static void test_parse_refuses(void **state)
+TEST(parse_refuses)
 {
 	static const struct {
 		const char *text, *line;
@@ -86,7 +83,6 @@ static void test_parse_refuses(void **state)
 	};
 	struct token_set s;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(parse(rows[i].text, &s), -EINVAL);
 		assert_memory_equal(err.msg, rows[i].line, strlen(rows[i].line));
@@ -108,13 +104,12 @@ static void test_parse_refuses(void **state)
 	free(many);
 }
 
-static void test_load(void **state)
+TEST(load)
 {
 	char path[] = "/tmp/caisson-token-XXXXXX";
 	_fd_ int fd = mkstemp(path);
 	struct token_set s = { 0 };
 
-	(void)state;
 	assert_return_code(fd, errno);
 	assert_int_equal(token_load(path, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "openssl rand -hex 32"));
@@ -142,12 +137,11 @@ static void test_load(void **state)
 	assert_int_equal(token_load("/dev/null", &s, &err), -EINVAL);
 }
 
-static void test_limiter(void **state)
+TEST(limiter)
 {
 	struct limiter *l = malloc(sizeof(*l));
 	uint64_t now = 1000 * S;
 
-	(void)state;
 	assert_non_null(l);
 	limiter_init(l);
 	for (int i = 0; i < 9; i++)
@@ -175,13 +169,12 @@ static void test_limiter(void **state)
 	free(l);
 }
 
-static void test_limiter_table(void **state)
+TEST(limiter_table)
 {
 	struct limiter *l = malloc(sizeof(*l));
 	uint64_t now = 1000 * S;
 	char host[48];
 
-	(void)state;
 	assert_non_null(l);
 	limiter_init(l);
 	/* Ten thousand addresses take no more room, and a new one still counts. */
@@ -195,15 +188,4 @@ static void test_limiter_table(void **state)
 		assert_int_equal(limiter_fail(l, "192.0.2.1", now), i == 9);
 	assert_true(limiter_blocked(l, "192.0.2.1", now) > 0);
 	free(l);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),         cmocka_unit_test(test_parse_refuses),
-		cmocka_unit_test(test_load),          cmocka_unit_test(test_limiter),
-		cmocka_unit_test(test_limiter_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,11 @@
  * descriptor. */
 #include "front/workspaces/workspace_store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 
 struct asked {
@@ -62,11 +59,10 @@ static struct asked exchange(rlim_t descriptors)
 	return a;
 }
 
-static void test_no_free_descriptor(void **state)
+TEST(no_free_descriptor)
 {
 	int pair[2], free_fd;
 
-	(void)state;
 	assert_int_equal(loop_init(&loop, NULL), 0);
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
@@ -88,13 +84,4 @@ static void test_no_free_descriptor(void **state)
 	service_link_free(&store.link);
 	loop_free(&loop);
 	fd_close(peer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_free_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

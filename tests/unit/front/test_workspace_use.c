@@ -4,36 +4,31 @@
 #include "front/spec/workspace_use.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 
-static void test_none(void **state)
+TEST(none)
 {
 	const struct workspace_use u = { .mode = WORKSPACE_COW };
 	int fd = 7;
 
-	(void)state;
 	assert_int_equal(workspace_use_rules(&u, &fd), 0);
 	assert_int_equal(fd, -1);
 	assert_int_equal(workspace_use_parts(&u, &fd), 0);
 	assert_int_equal(fd, -1);
 }
 
-static void test_given(void **state)
+TEST(given)
 {
 	struct workspace_use u = { .allow = json_pack("[s]", "*.txt"),
 				   .deny = json_pack("[s]", "secrets/") };
 	_fd_ int fd = -1;
 	char text[64] = "";
 
-	(void)state;
 	assert_int_equal(workspace_use_rules(&u, &fd), 0);
 	assert_true(pread(fd, text, sizeof(text) - 1, 0) > 0);
 	assert_string_equal(text, "+*.txt\n-secrets/\n");
@@ -41,14 +36,13 @@ static void test_given(void **state)
 }
 
 /* Without a free descriptor there are rules all the same: an error, or the tree is shown whole. */
-static void test_without_a_descriptor(void **state)
+TEST(without_a_descriptor)
 {
 	struct workspace_use u = { .deny = json_pack("[s]", "secrets/"),
 				   .write = json_pack("[s]", "out") };
 	struct rlimit before, few;
 	int fd = 7;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -58,15 +52,4 @@ static void test_without_a_descriptor(void **state)
 	assert_int_equal(rules, -EMFILE);
 	assert_int_equal(parts, -EMFILE);
 	workspace_use_free(&u);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_given),
-		cmocka_unit_test(test_without_a_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,11 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 #include "gate/address.h"
 #include "gate/dns.h"
@@ -29,13 +24,12 @@ static const struct gate_rule rules[] = {
 	{ .host = "example.org", .port = 80, .flags = GATE_WILD },
 };
 
-static void test_names(void **state)
+TEST(names)
 {
 	struct host_map n = { 0 };
 	struct in6_addr a;
 	struct in_addr a4;
 
-	(void)state;
 	assert_int_equal(host_map_set(&n, rules, ARRAY_SIZE(rules)), 0);
 	assert_true(host_map_allows(&n, "api.example.com", 443));
 	assert_true(host_map_allows(&n, "api.example.com", 0));
@@ -65,12 +59,11 @@ static void test_names(void **state)
 	host_map_free(&n);
 }
 
-static void test_names_are_bounded(void **state)
+TEST(names_are_bounded)
 {
 	struct host_map n = { 0 };
 	char host[64];
 
-	(void)state;
 	assert_int_equal(host_map_set(&n, rules, ARRAY_SIZE(rules)), 0);
 	for (unsigned int i = 0; i < GATE_NAMES_MAX; i++) {
 		(void)snprintf(host, sizeof(host), "n%u.example.org", i);
@@ -81,12 +74,11 @@ static void test_names_are_bounded(void **state)
 	host_map_free(&n);
 }
 
-static void test_requested_names(void **state)
+TEST(requested_names)
 {
 	struct gate_sandbox sb = { 0 };
 	char host[64];
 
-	(void)state;
 	resolver_note(&sb, "a.example.com", true);
 	resolver_note(&sb, "evil.com", false);
 	resolver_note(&sb, "a.example.com", false);
@@ -108,14 +100,13 @@ static void test_requested_names(void **state)
 	free(sb.recent);
 }
 
-static void test_invalid_rules(void **state)
+TEST(invalid_rules)
 {
 	static const char *const bad[] = { "",         "A.com", "a..b",  "a.b.",     ".a",
 					   "10.0.0.1", "a b",   "127.1", "a\x01.com" };
 	struct host_map n = { 0 };
 	struct gate_rule r = { .port = 1 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		(void)snprintf(r.host, sizeof(r.host), "%s", bad[i]);
 		assert_int_equal(host_map_set(&n, &r, 1), -EINVAL);
@@ -126,7 +117,7 @@ static void test_invalid_rules(void **state)
 
 /* ---- addresses ----------------------------------------------------------------------------- */
 
-static void test_addresses(void **state)
+TEST(addresses)
 {
 	static const struct {
 		const char *address;
@@ -175,7 +166,6 @@ static void test_addresses(void **state)
 	struct prefix all[2];
 	struct in6_addr a;
 
-	(void)state;
 	assert_true(prefix_parse("::/0", &all[0]));
 	assert_true(prefix_parse("0.0.0.0/0", &all[1]));
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -196,14 +186,13 @@ static void test_addresses(void **state)
 		assert_false(prefix_parse(*bad, &all[0]));
 }
 
-static void test_hosts(void **state)
+TEST(hosts)
 {
 	char text[] =
 		"127.0.0.1 localhost me # not.me\n\n::1\tlocalhost\nbad line\n10.0.0.9 Intra.Net\r\n";
 	struct hosts_file h = { 0 };
 	struct in6_addr a[4];
 
-	(void)state;
 	hosts_file_parse(&h, text);
 	assert_int_equal(hosts_file_find(&h, "localhost", a, 4), 2);
 	assert_int_equal(hosts_file_find(&h, "intra.net", a, 4), 1);
@@ -213,7 +202,7 @@ static void test_hosts(void **state)
 
 /* ---- DNS ----------------------------------------------------------------------------------- */
 
-static void test_dns(void **state)
+TEST(dns)
 {
 	static const uint8_t ask[] = "ab\1\0\0\1\0\0\0\0\0\0\3WEB\4test\0\0\1\0\1";
 	static const uint8_t address[4] = { 198, 18, 1, 0 };
@@ -221,7 +210,6 @@ static void test_dns(void **state)
 	struct dns_question q;
 	size_t len = sizeof(ask) - 1, n;
 
-	(void)state;
 	assert_int_equal(dns_parse(ask, len, &q), 0);
 	assert_string_equal(q.name, "web.test");
 	assert_true(q.is_host);
@@ -252,11 +240,10 @@ static struct sniff look(const char *text, size_t len)
 
 #define LOOK(text) look(text, sizeof(text) - 1)
 
-static void test_http(void **state)
+TEST(http)
 {
 	struct sniff h = LOOK("GET / HTTP/1.1\r\nA: b\r\nhOST:  Web.Test:8080 \r\n\r\nrest");
 
-	(void)state;
 	assert_int_equal(h.kind, SNIFF_HTTP);
 	assert_string_equal(h.host, "web.test");
 	assert_int_equal(h.port, 8080);
@@ -297,7 +284,7 @@ static void test_http(void **state)
 }
 
 /* Other protocols, from their first bytes on, and what it may still be. */
-static void test_other_protocols(void **state)
+TEST(other_protocols)
 {
 	static const struct {
 		const char *bytes;
@@ -326,7 +313,6 @@ static void test_other_protocols(void **state)
 #undef T
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		struct sniff h = look(t[i].bytes, t[i].len);
 
@@ -335,7 +321,7 @@ static void test_other_protocols(void **state)
 	}
 }
 
-static void test_tls(void **state)
+TEST(tls)
 {
 	/* A record with a ClientHello: version, random, no session, one cipher, no compression, one
 	 * name. */
@@ -345,7 +331,6 @@ static void test_tls(void **state)
 	size_t len = 11 + 32 + sizeof(end);
 	struct sniff h;
 
-	(void)state;
 	memcpy(m + 11 + 32, end, sizeof(end));
 	m[4] = (uint8_t)(len - 5);
 	m[8] = (uint8_t)(len - 9);
@@ -378,12 +363,11 @@ static void test_tls(void **state)
 
 /* ---- the proxy ----------------------------------------------------------------------------- */
 
-static void test_proxy(void **state)
+TEST(proxy)
 {
 	struct proxy p;
 	char text[512];
 
-	(void)state;
 	assert_int_equal(proxy_parse(NULL, NULL, &p, NULL), 0);
 	assert_false(proxy_wanted(&p, "a.b"));
 	assert_int_equal(proxy_parse("http://u:p@127.0.0.1:3128/", "x.org, .y.org", &p, NULL), 0);
@@ -411,23 +395,4 @@ static void test_proxy(void **state)
 	assert_int_equal(proxy_answer("HTTP/1.1 200 OK\r\n", 17), 0);
 	assert_int_equal(proxy_answer("HTTP/1.1 403 No\r\n\r\n", 19), -ECONNREFUSED);
 	assert_int_equal(proxy_answer("SSH-2.0-xxxxxxx", 15), -EPROTO);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_names_are_bounded),
-		cmocka_unit_test(test_requested_names),
-		cmocka_unit_test(test_invalid_rules),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_dns),
-		cmocka_unit_test(test_http),
-		cmocka_unit_test(test_other_protocols),
-		cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_proxy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_inspect.c - The pure parts of reading HTTP: placeholders, bindings, rules for requests,
  * certificates. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "gate/bindings.h"
 #include "gate/ca.h"
@@ -29,9 +26,8 @@ static void assert_replaced(const char *value, int hits, const char *expected)
 	assert_string_equal(buf_str(&b), expected);
 }
 
-static void test_replace(void **state)
+TEST(replace)
 {
-	(void)state;
 	assert_replaced("Bearer " P, 1, "Bearer s3cret");
 	assert_replaced(P P ";x", 2, "s3crets3cret;x");
 	assert_replaced("caisson-secret-0011", 0, "caisson-secret-0011");
@@ -52,13 +48,12 @@ static void test_replace(void **state)
 
 /* Placeholders that are almost there, in many bytes, cost about as much as one look at each byte.
  */
-static void test_replace_is_cheap(void **state)
+TEST(replace_is_cheap)
 {
 	static char names[60][64], values[60][64], text[55001];
 	struct replacement pairs[60], back[60];
 	clock_t began = clock();
 
-	(void)state;
 	for (int k = 0; k < 60; k++) {
 		(void)snprintf(names[k], sizeof(names[k]), "caisson-secret-%032d", k);
 		(void)snprintf(values[k], sizeof(values[k]), "%c-value-%d", 'a' + k % 26, k);
@@ -89,7 +84,7 @@ static void test_replace_is_cheap(void **state)
 	assert_string_equal(buf_str(&c), "a-value caisson-secret-00000000000000000000000000000026");
 }
 
-static void test_binds(void **state)
+TEST(binds)
 {
 	static const char text[] = "K=one\nT@a.test=two\nalice:K2=three\n";
 	struct gate_bind list[] = {
@@ -102,7 +97,6 @@ static void test_binds(void **state)
 	struct vault v;
 	size_t n_stray;
 
-	(void)state;
 	assert_int_equal(vault_init(&v, false), 0);
 	assert_int_equal(vault_add(&v, text, strlen(text), NULL), 0);
 	assert_int_equal(bindings_set(&b, &v, list, 3), 0);
@@ -137,7 +131,7 @@ static void test_binds(void **state)
 	vault_free(&v);
 }
 
-static void test_paths(void **state)
+TEST(paths)
 {
 	static const struct {
 		const char *pattern, *path;
@@ -152,13 +146,12 @@ static void test_paths(void **state)
 		{ "/*/", "/a", false },           { "/a/**", "/a/b/c", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
 		if (http_path_matches(t[i].pattern, t[i].path) != t[i].yes)
 			fail_msg("%s on %s", t[i].pattern, t[i].path);
 }
 
-static void test_rules(void **state)
+TEST(rules)
 {
 	static const struct gate_rule rules[] = {
 		{ .host = "a.test", .port = 443, .methods = "GET,HEAD", .path = "/v1/*" },
@@ -168,7 +161,6 @@ static void test_rules(void **state)
 	};
 	_buf_ struct buf why = BUF_INIT(4096);
 
-	(void)state;
 	assert_true(http_ruled(rules, 4, "a.test", 443));
 	assert_false(http_ruled(rules, 4, "a.test", 80));
 	assert_false(http_ruled(rules, 4, "b.test", 443)); /* one of them lets everything through */
@@ -186,7 +178,7 @@ static void test_rules(void **state)
 
 /* Paths that a rule for /v1/... must not let through: each is read as another one by some server.
  */
-static void test_readings(void **state)
+TEST(readings)
 {
 	static const struct gate_rule rules[] = {
 		{ .host = "a.test", .port = 443, .path = "/v1/*" },
@@ -246,14 +238,13 @@ static void test_readings(void **state)
 	};
 	_buf_ struct buf why = BUF_INIT(4096);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		if (http_judge(rules, 2, "a.test", 443, "GET", refused[i], &why) != 403)
 			fail_msg("%s", refused[i]);
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		if (http_judge(rules, 2, "a.test", 443, "GET", good[i], &why) != 0)
 			fail_msg("%s: %s", good[i], buf_str(&why));
-	/* What is dropped or cut off must not be what the rule asked for. */
+	/* The part that is dropped or cut off must not be the one that the rule asked for. */
 	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x1y/send", &why), 0);
 	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/xq;y/send", &why), 403);
 	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x%3fy/send", &why), 403);
@@ -262,13 +253,12 @@ static void test_readings(void **state)
 	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x%2579/send", &why), 403);
 }
 
-static void test_authority(void **state)
+TEST(authority)
 {
 	struct ca *one, *two;
 	_buf_ struct buf a = BUF_INIT(16384), b = BUF_INIT(16384);
 	char host[32];
 
-	(void)state;
 	assert_int_equal(ca_new(&one), 0);
 	assert_int_equal(ca_new(&two), 0);
 	assert_int_equal(ca_pem(one, &a), 0);
@@ -283,16 +273,4 @@ static void test_authority(void **state)
 	ca_free(one);
 	ca_free(two);
 	ca_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replace),   cmocka_unit_test(test_replace_is_cheap),
-		cmocka_unit_test(test_binds),     cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_rules),     cmocka_unit_test(test_readings),
-		cmocka_unit_test(test_authority),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,7 @@
 #include "http_client/call.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static char path[64];
 static int asked[2]; /* what the server was sent */
@@ -78,7 +76,7 @@ static void serve(const char *answer)
 	(void)close(fd);
 }
 
-/* What the server was asked. */
+/* The request that the server got. */
 static const char *request(void)
 {
 	static char text[8192];
@@ -135,11 +133,10 @@ static void run(struct http_call *q)
 	(void)curl_multi_cleanup(multi);
 }
 
-static void test_answer(void **state)
+TEST(answer, setup, teardown)
 {
 	struct http_call q = make();
 
-	(void)state;
 	serve("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 No\r\nX-One:  a b \t\r\nX-None:\r\n"
 	      "Content-Length: 4\r\n\r\nbody");
 	http_call_begin(&q, &options, "GET", "http://host/where?x");
@@ -153,11 +150,10 @@ static void test_answer(void **state)
 	http_call_free(&q);
 }
 
-static void test_request(void **state)
+TEST(request, setup, teardown)
 {
 	struct http_call q = make();
 
-	(void)state;
 	serve("HTTP/1.1 204 Done\r\n\r\n");
 	http_call_begin(&q, &options, "PUT", "http://host/");
 	http_call_header(&q, "X-Number: %d", 7);
@@ -176,11 +172,10 @@ static void test_request(void **state)
 	http_call_free(&q);
 }
 
-static void test_redirects_are_not_followed(void **state)
+TEST(redirects_are_not_followed, setup, teardown)
 {
 	struct http_call q = make();
 
-	(void)state;
 	serve("HTTP/1.1 302 There\r\nLocation: http://other/\r\nContent-Length: 0\r\n\r\n");
 	http_call_begin(&q, &options, "GET", "http://host/");
 	assert_int_equal(http_call_perform(&q), CURLE_OK);
@@ -190,11 +185,10 @@ static void test_redirects_are_not_followed(void **state)
 	http_call_free(&q);
 }
 
-static void test_body_that_is_not_taken(void **state)
+TEST(body_that_is_not_taken, setup, teardown)
 {
 	struct http_call q = make();
 
-	(void)state;
 	seen.give_up = -ECANCELED;
 	serve("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody");
 	http_call_begin(&q, &options, "GET", "http://host/");
@@ -206,11 +200,10 @@ static void test_body_that_is_not_taken(void **state)
 }
 
 /* The second request is on the same handle: nothing of the first may be in it. */
-static void test_again(void **state)
+TEST(again, setup, teardown)
 {
 	struct http_call q = make();
 
-	(void)state;
 	serve("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	http_call_begin(&q, &options, "POST", "http://host/");
 	http_call_header(&q, "Authorization: secret");
@@ -224,11 +217,10 @@ static void test_again(void **state)
 	http_call_free(&q);
 }
 
-static void test_other_protocols(void **state)
+TEST(other_protocols, setup, teardown)
 {
 	struct http_call q = make();
 
-	(void)state;
 	serve("");
 	(void)kill(server, SIGKILL);
 	assert_int_equal(waitpid(server, NULL, 0), server);
@@ -237,11 +229,10 @@ static void test_other_protocols(void **state)
 	http_call_free(&q);
 }
 
-static void test_origin(void **state)
+TEST(origin)
 {
 	char a[1200], b[1200];
 
-	(void)state;
 	assert_true(http_origin_is("https://a/x", "https://A:443/y"));
 	assert_false(http_origin_is("https://a/x", "http://a/x"));
 	assert_false(http_origin_is("https://a/x", "https://a:444/x"));
@@ -252,19 +243,4 @@ static void test_origin(void **state)
 	(void)snprintf(a, sizeof(a), "https://%0700d.a/", 0);
 	(void)snprintf(b, sizeof(b), "https://%0700d.b/", 0);
 	assert_false(http_origin_is(a, b));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_request, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_redirects_are_not_followed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_body_that_is_not_taken, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_protocols, setup, teardown),
-		cmocka_unit_test(test_origin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

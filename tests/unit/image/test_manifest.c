@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_manifest.c - Documents of images: which are understood, which are refused and by what name.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/documents.h"
@@ -26,7 +21,7 @@
 
 static const struct platform amd64 = { "linux", "amd64", "" }, arm64 = { "linux", "arm64", "v8" };
 
-static void test_manifest(void **state)
+TEST(manifest)
 {
 	static const struct {
 		const char *text, *wrong; /* NULL: fine */
@@ -67,7 +62,6 @@ static void test_manifest(void **state)
 		{ "", "manifest" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct manifest m;
 		struct err e = { 0 };
@@ -84,11 +78,10 @@ static void test_manifest(void **state)
 	}
 }
 
-static void test_kind(void **state)
+TEST(kind)
 {
 	static const char index[] = "{\"manifests\":[]}", image[] = "{\"layers\":[]}";
 
-	(void)state;
 	assert_int_equal(manifest_kind(index, strlen(index), MEDIA_OCI_INDEX "; charset=x", NULL),
 			 MANIFEST_INDEX);
 	assert_int_equal(manifest_kind(index, strlen(index), NULL, NULL), MANIFEST_INDEX);
@@ -110,7 +103,7 @@ static int choose(const char *text, const struct platform *p, char digest[IMAGE_
 	return r;
 }
 
-static void test_index(void **state)
+TEST(index)
 {
 	static const char three[] = "{\"manifests\":[" OF("unknown", "unknown", "", C) "," OF(
 		"linux", "arm64", "v8", B) "," OF("linux", "amd64", "", A) "]}";
@@ -120,7 +113,6 @@ static void test_index(void **state)
 	char digest[IMAGE_DIGEST_MAX];
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(choose(three, &amd64, digest, &e), 0);
 	assert_string_equal(digest, A);
 	assert_int_equal(choose(three, &arm64, digest, &e), 0);
@@ -133,7 +125,7 @@ static void test_index(void **state)
 	assert_non_null(strstr(e.msg, "linux/amd64"));
 }
 
-static void test_config(void **state)
+TEST(config)
 {
 	static const char good[] =
 		"{\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"" A
@@ -153,7 +145,6 @@ static void test_config(void **state)
 	};
 	struct config c;
 
-	(void)state;
 	assert_int_equal(config_parse(good, strlen(good), &c, NULL), 0);
 	assert_int_equal(c.n_layers, 2);
 	assert_string_equal(c.diff_ids[1], B);
@@ -171,16 +162,4 @@ static void test_config(void **state)
 			fail_msg("taken: %s", bad[i]);
 		assert_true(e.msg[0]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_manifest),
-		cmocka_unit_test(test_kind),
-		cmocka_unit_test(test_index),
-		cmocka_unit_test(test_config),
-	};
-
-	return cmocka_run_group_tests_name("manifest", tests, NULL, NULL);
 }

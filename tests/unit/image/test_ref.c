@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ref.c - Names of images: what they mean, what is refused, and patterns of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/ref.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void test_forms(void **state)
+TEST(forms)
 {
 	static const struct {
 		const char *text, *canonical, *people;
@@ -35,7 +30,6 @@ static void test_forms(void **state)
 		{ "a__b/c--d.e_f", "docker.io/a__b/c--d.e_f:latest", "a__b/c--d.e_f:latest" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char text[IMAGE_REF_MAX];
 		struct ref r, again;
@@ -53,7 +47,7 @@ static void test_forms(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const struct {
 		const char *text, *part;
@@ -83,7 +77,6 @@ static void test_refused(void **state)
 	struct err e;
 	struct ref r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		e = (struct err){ 0 };
 		assert_int_equal(ref_parse(cases[i].text, &r, &e), -22);
@@ -98,7 +91,7 @@ static void test_refused(void **state)
 	assert_int_equal(ref_parse(endless, &r, &e), -22);
 }
 
-static void test_local(void **state)
+TEST(local)
 {
 	static const char *const local[] = { "localhost/x", "localhost:1/x", "127.0.0.1:1/x",
 					     "[::1]:1/x" };
@@ -106,14 +99,13 @@ static void test_local(void **state)
 					   "localhost.example.com/x", "[::2]/x", "10.0.0.1/x" };
 	struct ref r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(local); i++)
 		assert_true(ref_parse(local[i], &r, NULL) == 0 && ref_is_local(&r));
 	for (size_t i = 0; i < ARRAY_SIZE(far); i++)
 		assert_true(ref_parse(far[i], &r, NULL) == 0 && !ref_is_local(&r));
 }
 
-static void test_patterns(void **state)
+TEST(patterns)
 {
 	static const struct {
 		const char *ref, *pattern;
@@ -139,7 +131,6 @@ static void test_patterns(void **state)
 	};
 	struct ref r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_true(ref_pattern_ok(cases[i].pattern));
 		assert_int_equal(ref_parse(cases[i].ref, &r, NULL), 0);
@@ -149,16 +140,4 @@ static void test_patterns(void **state)
 	assert_false(ref_pattern_ok(""));
 	assert_false(ref_pattern_ok("a b"));
 	assert_false(ref_pattern_ok("a,b"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_local),
-		cmocka_unit_test(test_patterns),
-	};
-
-	return cmocka_run_group_tests_name("ref", tests, NULL, NULL);
 }

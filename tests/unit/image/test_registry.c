@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_registry.c - What a registry asks for, what there is to show, and to whom. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* test_registry.c - Challenges of a registry, the credentials for them, and their recipients. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/registry.h"
 #include "image/registry_creds.h"
 
-static void test_challenge(void **state)
+TEST(challenge)
 {
 	static const struct {
 		const char *one, *two;
@@ -40,7 +35,6 @@ static void test_challenge(void **state)
 		{ "realm=\"x\"", NULL, CHALLENGE_NONE, "", "", "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct challenge c = { 0 };
 
@@ -54,7 +48,7 @@ static void test_challenge(void **state)
 	}
 }
 
-static void test_creds(void **state)
+TEST(creds)
 {
 	static const struct {
 		const char *text, *host;
@@ -82,7 +76,6 @@ static void test_creds(void **state)
 		{ "nonsense", "r.io", -74, "", "", "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct creds c;
 		struct err e = { 0 };
@@ -98,25 +91,13 @@ static void test_creds(void **state)
 	}
 }
 
-static void test_origins(void **state)
+TEST(origins)
 {
 	struct registry far = { 0 }, near = { .http_ok = true };
 
-	(void)state;
 	assert_true(registry_url_ok(&far, "https://a"));
 	assert_false(registry_url_ok(&far, "http://a"));
 	assert_true(registry_url_ok(&near, "http://a"));
 	assert_false(registry_url_ok(&near, "file:///etc/passwd"));
 	assert_false(registry_url_ok(&near, "gopher://a"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_challenge),
-		cmocka_unit_test(test_creds),
-		cmocka_unit_test(test_origins),
-	};
-
-	return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
 }

@@ -3,10 +3,6 @@
  * leaves. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -33,7 +28,7 @@
 #define C "sha256:cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 
 struct place {
-	char path[64];
+	char path[UNIT_DIR_MAX];
 	struct store s;
 };
 
@@ -42,8 +37,7 @@ static int set_up(void **state)
 	struct place *p = calloc(1, sizeof(*p));
 	struct err e = { 0 };
 
-	(void)snprintf(p->path, sizeof(p->path), "/tmp/caisson-store-XXXXXX");
-	assert_non_null(mkdtemp(p->path));
+	assert_true(unit_dir_make(p->path, false));
 	assert_int_equal(store_open(&p->s, p->path, true, &e), 0);
 	assert_int_equal(store_change(&p->s, NULL, &e), 0);
 	*state = p;
@@ -107,9 +101,9 @@ static void put(struct store *s, const char *ref, const char *one, const char *t
 	assert_int_equal(publish(s, &p, &e), 0);
 }
 
-static void test_open(void **state)
+TEST(open, set_up, tear_down)
 {
-	struct place *p = *state;
+	struct place *p = *test_state;
 	char digest[IMAGE_DIGEST_MAX];
 	struct stat top, st;
 	struct image im;
@@ -133,9 +127,9 @@ static void test_open(void **state)
 	assert_int_equal(image_open(p->s.dir, "Y", &im, &e), -EINVAL);
 }
 
-static void test_damage(void **state)
+TEST(damage, set_up, tear_down)
 {
-	struct place *p = *state;
+	struct place *p = *test_state;
 	char digest[IMAGE_DIGEST_MAX];
 	struct gc_result freed;
 	struct image im;
@@ -146,7 +140,7 @@ static void test_damage(void **state)
 
 	assert_int_equal(pwrite(fd, " ", 1, 0), 1);
 	assert_int_equal(image_open(p->s.dir, "x", &im, &e), -EBADMSG);
-	/* What it was made of is not known: so nothing goes. */
+	/* Its layers are not known: so nothing is removed. */
 	assert_int_equal(gc_run(&p->s, true, &freed, &e), -EBADMSG);
 	assert_true(store_has_layer(&p->s, A) && store_has_layer(&p->s, B));
 	assert_int_equal(pwrite(fd, "{", 1, 0), 1);
@@ -167,9 +161,9 @@ static void forget(struct store *s, const char *text)
 	assert_int_equal(refs_save(s, &refs, NULL), 0);
 }
 
-static void test_collector(void **state)
+TEST(collector, set_up, tear_down)
 {
-	struct place *p = *state;
+	struct place *p = *test_state;
 	char one[IMAGE_DIGEST_MAX], two[IMAGE_DIGEST_MAX];
 	struct gc_result freed;
 	struct image im;
@@ -183,7 +177,7 @@ static void test_collector(void **state)
 	assert_int_equal(gc_run(&p->s, true, &freed, &e), 0);
 	assert_int_equal(freed.layers, 0);
 	assert_true(store_has_layer(&p->s, B));
-	/* The lease is the descriptor's, whoever has it. */
+	/* The lease belongs to the descriptor, not to the process that has it. */
 	int copy = dup(im.lease);
 
 	image_close(&im);
@@ -199,7 +193,7 @@ static void test_collector(void **state)
 	image_close(&im);
 }
 
-static void test_refs(void **state)
+TEST(refs)
 {
 	static const char *const bad[] = {
 		A " 1 docker.io/library/x:latest", /* no end */
@@ -213,7 +207,6 @@ static void test_refs(void **state)
 	struct refs refs;
 	struct ref want;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_int_equal(refs_parse(bad[i], strlen(bad[i]), &refs, NULL), -EBADMSG);
 	assert_int_equal(refs_parse(good, strlen(good), &refs, NULL), 0);
@@ -227,7 +220,7 @@ static void test_refs(void **state)
 	refs_free(&refs);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
 	static const struct {
 		const char *name;
@@ -254,7 +247,6 @@ static void test_names(void **state)
 	};
 	char path[UNPACK_PATH_MAX], deep[3 * UNPACK_DEPTH_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		if (unpack_name(cases[i].name, path) != cases[i].kind)
 			fail_msg("%s", cases[i].name);
@@ -265,17 +257,4 @@ static void test_names(void **state)
 		memcpy(deep + i, "a/", 2);
 	deep[sizeof(deep) - 1] = '\0';
 	assert_int_equal(unpack_name(deep, path), -EPERM);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_open, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_collector, set_up, tear_down),
-		cmocka_unit_test(test_refs),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

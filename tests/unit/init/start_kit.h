@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * start_kit.h - What the tests of started commands share: the program that is started, and init's
+ * start_kit.h - Shared by the tests of started commands: the program that is started, and init's
  * place in the world.
  *
  * The program is the test itself, copied to where any user may execute it. Called with "look" it
@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 #define AGENT 1000u
 #define LOOKED 7 /* exit code of the program */

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "../fds.h"
+#include "../unit.h"
 
 #define BLOB "/workspace\0\0python3\0-c\0print(1)\0A=1\0B=\0"
 #define BLOB_LEN (sizeof(BLOB) - 1)
@@ -94,12 +90,11 @@ static int unpack(const struct init_exec *x, const void *blob, size_t len)
 	return unpack_fds(x, fd, 4);
 }
 
-static void test_good(void **state)
+TEST(good)
 {
 	int fds[4], before = open_fds();
 	struct command c;
 
-	(void)state;
 	(void)make_fds(fds, fd_memfd("blob", BLOB, BLOB_LEN), 4);
 	assert_int_equal(command_unpack(&good, fds, 4, &c), 0);
 	assert_string_equal(c.cwd, "/workspace");
@@ -125,9 +120,8 @@ static void test_good(void **state)
 }
 
 /* Which descriptors come is a matter of the flags, and it is exact. */
-static void test_numbers_of_descriptors(void **state)
+TEST(numbers_of_descriptors)
 {
-	(void)state;
 	for (uint32_t flags = 0; flags < 2 * INIT_PIPES; flags++) {
 		size_t stdio = flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES) ? 0 : 3;
 		size_t want = 1u + (flags & INIT_SCRIPT ? 1 : 0) + stdio;
@@ -144,11 +138,10 @@ static void test_numbers_of_descriptors(void **state)
 	}
 }
 
-/* What a client that was taken over may hold, and code in a cell must not: most of all a directory.
+/* A client that was taken over may hold these, and code in a cell must not, above all a directory.
  */
-static void test_stdio_is_pipes(void **state)
+TEST(stdio_is_pipes)
 {
-	(void)state;
 	for (int at = 1; at < 4; at++) {
 		const int others[] = {
 			open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
@@ -174,13 +167,12 @@ static void test_stdio_is_pipes(void **state)
 	}
 }
 
-static void test_where_descriptors_go(void **state)
+TEST(where_descriptors_go)
 {
 	struct init_exec x = good;
 	struct command c;
 	int fds[5];
 
-	(void)state;
 	x.flags = INIT_SCRIPT;
 	(void)make_fds(fds, fd_memfd("blob", BLOB, BLOB_LEN), 5);
 	assert_int_equal(command_unpack(&x, fds, 5, &c), 0);
@@ -203,9 +195,8 @@ static void test_where_descriptors_go(void **state)
 	}
 }
 
-static void test_unknown_flags(void **state)
+TEST(unknown_flags)
 {
-	(void)state;
 	for (unsigned int bit = 5; bit < 32; bit++) {
 		struct init_exec x = good;
 
@@ -220,12 +211,11 @@ static void test_unknown_flags(void **state)
 }
 
 /* The length that is said and the one that is there have to be the same, and not too large. */
-static void test_blob_lengths(void **state)
+TEST(blob_lengths)
 {
 	static char large[INIT_BLOB_MAX + 1];
 	struct init_exec x = good;
 
-	(void)state;
 	for (uint32_t len = 0; len < 2 * BLOB_LEN; len++) {
 		x.blob_len = len;
 		assert_int_equal(unpack(&x, BLOB, BLOB_LEN), len == BLOB_LEN ? 0 : EMSGSIZE);
@@ -254,13 +244,12 @@ static void test_blob_lengths(void **state)
 }
 
 /* Without the last NUL a string would have no end; whole pages have no zeros behind them. */
-static void test_missing_nul(void **state)
+TEST(missing_nul)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	char *blob = malloc((size_t)page);
 	struct init_exec x = good;
 
-	(void)state;
 	assert_non_null(blob);
 	x.blob_len = BLOB_LEN - 1;
 	assert_int_equal(unpack(&x, BLOB, BLOB_LEN - 1), EINVAL);
@@ -276,9 +265,8 @@ static void test_missing_nul(void **state)
 }
 
 /* Exactly as many strings as were announced: neither too few nor something left over. */
-static void test_counts(void **state)
+TEST(counts)
 {
-	(void)state;
 	for (uint32_t argc = 0; argc < 8; argc++)
 		for (uint32_t envc = 0; envc < 8; envc++) {
 			struct init_exec x = good;
@@ -290,12 +278,11 @@ static void test_counts(void **state)
 		}
 }
 
-static void test_absurd_counts(void **state)
+TEST(absurd_counts)
 {
 	static const uint32_t absurd[] = { INIT_ARGS_MAX + 1, 1u << 31, UINT32_MAX };
 	struct init_exec x = good;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(absurd); i++) {
 		x.argc = absurd[i];
 		x.envc = 2;
@@ -314,7 +301,7 @@ static void test_absurd_counts(void **state)
 }
 
 /* As many as are allowed, each of them empty. */
-static void test_most_strings(void **state)
+TEST(most_strings)
 {
 	size_t len = 3 + 2 * (size_t)INIT_ARGS_MAX;
 	char *blob = calloc(1, len);
@@ -322,18 +309,16 @@ static void test_most_strings(void **state)
 			       .envc = INIT_ARGS_MAX,
 			       .blob_len = (uint32_t)len };
 
-	(void)state;
 	assert_non_null(blob);
 	blob[0] = '/';
 	assert_int_equal(unpack(&x, blob, len), 0);
 	free(blob);
 }
 
-static void test_short_blobs(void **state)
+TEST(short_blobs)
 {
 	struct init_exec x = good;
 
-	(void)state;
 	x.argc = 1;
 	x.envc = 0;
 	x.blob_len = 1;
@@ -347,7 +332,7 @@ static void test_short_blobs(void **state)
 }
 
 /* A working directory is an absolute path, or where would it start? */
-static void test_cwd(void **state)
+TEST(cwd)
 {
 	static const struct {
 		const char *blob;
@@ -361,7 +346,6 @@ static void test_cwd(void **state)
 	};
 	struct init_exec x = { .argc = 1 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		x.blob_len = (uint32_t)rows[i].len;
 		assert_int_equal(unpack(&x, rows[i].blob, rows[i].len), rows[i].want);
@@ -379,8 +363,8 @@ static int memfd_with_seals(int seals)
 	return fd;
 }
 
-/* What could change, or shrink and fault, while it is read is not read. */
-static void test_seals(void **state)
+/* A file that could change, or shrink and fault, while it is read is not read. */
+TEST(seals)
 {
 	static const struct {
 		int seals, want;
@@ -394,18 +378,16 @@ static void test_seals(void **state)
 		{ F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SEAL, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(unpack_fds(&good, memfd_with_seals(rows[i].seals), 4),
 				 rows[i].want);
 }
 
 /* Anything but a memfd in its place. */
-static void test_other_descriptors(void **state)
+TEST(other_descriptors)
 {
 	int ends[2], pair[2];
 
-	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_int_equal(fd_write_all(ends[1], BLOB, BLOB_LEN), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -427,12 +409,11 @@ static void test_other_descriptors(void **state)
 }
 
 /* A memfd of which only the read side can be opened is as good as any. */
-static void test_read_only_copy(void **state)
+TEST(read_only_copy)
 {
 	char path[64];
 	int fd = fd_memfd("blob", BLOB, BLOB_LEN);
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	int copy = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -442,12 +423,11 @@ static void test_read_only_copy(void **state)
 }
 
 /* Random counts, lengths and bytes: never more than a refusal. The seed is fixed. */
-static void test_noise(void **state)
+TEST(noise)
 {
 	unsigned int seed = 11;
 	int accepted = 0;
 
-	(void)state;
 	for (int round = 0; round < 3000; round++) {
 		char blob[64];
 		size_t len = 1 + (size_t)rand_r(&seed) % sizeof(blob);
@@ -460,28 +440,4 @@ static void test_noise(void **state)
 		accepted += unpack(&x, blob, len) == 0;
 	}
 	assert_true(accepted > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_numbers_of_descriptors),
-		cmocka_unit_test(test_stdio_is_pipes),
-		cmocka_unit_test(test_where_descriptors_go),
-		cmocka_unit_test(test_unknown_flags),
-		cmocka_unit_test(test_blob_lengths),
-		cmocka_unit_test(test_missing_nul),
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_absurd_counts),
-		cmocka_unit_test(test_most_strings),
-		cmocka_unit_test(test_short_blobs),
-		cmocka_unit_test(test_cwd),
-		cmocka_unit_test(test_seals),
-		cmocka_unit_test(test_other_descriptors),
-		cmocka_unit_test(test_read_only_copy),
-		cmocka_unit_test(test_noise),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_command_start.c - Starting a command: which descriptors the program has, which go to the
- * client, and when it is held. What fails leaves nothing open and nothing running. For kernels see
+ * client, and when it is held. A failure leaves nothing open and nothing running. For kernels see
  * test_control.c.
  */
 #include "start_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "../unit.h"
 
-#include <cmocka.h>
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* Pipes as the client makes them, and a program that looks: on 1, asked through 0. */
 static void start_plain(uint32_t flags, void (*held)(uint32_t, pid_t))
@@ -44,15 +43,13 @@ static void plain(void *arg)
 	start_plain(0, no_hold);
 }
 
-static void test_plain(void **state)
+TEST(plain)
 {
-	(void)state;
 	child_run(plain, "separate");
 }
 
-static void test_plain_one_user(void **state)
+TEST(plain_one_user)
 {
-	(void)state;
 	child_run(plain, NULL);
 }
 
@@ -71,28 +68,20 @@ static void on_held(uint32_t id, pid_t pid)
 	CHILD_CHECK(strcmp(exe, mine) == 0 && strcmp(exe, program) != 0);
 }
 
-static void held(void *arg)
+CHILD_TEST(held)
 {
-	(void)arg;
 	enter_world(geteuid() == 0);
 	start_plain(INIT_HOLD, on_held);
 	CHILD_CHECK(n_held == 1);
 }
 
-static void test_held(void **state)
-{
-	(void)state;
-	child_run(held, NULL);
-}
-
-static void terminal(void *arg)
+CHILD_TEST(terminal)
 {
 	struct words w;
 	struct command c = command(&w, INIT_TTY, "1", "0");
 	struct command_start s;
 	char text[sizeof(struct seen)];
 
-	(void)arg;
 	enter_world(geteuid() == 0);
 	c.rows = 33;
 	c.cols = 44;
@@ -104,12 +93,6 @@ static void terminal(void *arg)
 	CHILD_CHECK(read(s.fds[0], text, 1) == 1); /* binary through a terminal: not compared */
 	CHILD_CHECK(kill(s.pid, SIGKILL) == 0 && WTERMSIG(child_wait(s.pid)) == SIGKILL);
 	fd_close(s.fds[0]);
-}
-
-static void test_terminal(void **state)
-{
-	(void)state;
-	child_run(terminal, NULL);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -129,12 +112,11 @@ static void check_failure(struct command *c, enum init_stage stage, int error)
 	CHILD_CHECK(WEXITSTATUS(child_wait(-1)) == 1);
 }
 
-static void failures(void *arg)
+CHILD_TEST(failures)
 {
 	static const uint32_t flags[] = { 0, INIT_CONTROL, INIT_PIPES };
 	static char missing[] = "/nowhere/program", directory[] = "/";
 
-	(void)arg;
 	enter_world(geteuid() == 0);
 	_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -180,33 +162,18 @@ static void pipes(void *arg)
 		fd_close(s.fds[i]);
 }
 
-static void test_pipes(void **state)
+TEST(pipes)
 {
-	(void)state;
 	child_run(pipes, "separate");
 }
 
-static void test_pipes_one_user(void **state)
+TEST(pipes_one_user)
 {
-	(void)state;
 	child_run(pipes, NULL);
-}
-
-static void test_failures(void **state)
-{
-	(void)state;
-	child_run(failures, NULL);
 }
 
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_plain),          TEST(test_plain_one_user), TEST(test_held),
-		TEST(test_terminal),       TEST(test_failures),       TEST(test_pipes),
-		TEST(test_pipes_one_user),
-	};
-
 	START_KIT_PROGRAM(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

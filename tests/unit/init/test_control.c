@@ -6,10 +6,9 @@
  */
 #include "start_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "../unit.h"
 
-#include <cmocka.h>
+struct unit_fixture unit_fixture = { setup, teardown };
 
 /* The client's ends are in this order: control in, control out, stdout, stderr. */
 static void use_kernel(const struct command_start *s)
@@ -71,22 +70,19 @@ static void control(void *arg)
 	start_kernel(0, -1);
 }
 
-static void test_control(void **state)
+TEST(control)
 {
-	(void)state;
 	child_run(control, "separate");
 }
 
-static void test_control_one_user(void **state)
+TEST(control_one_user)
 {
-	(void)state;
 	child_run(control, NULL);
 }
 
 /* Whatever numbers init's own descriptors have: none of the program's is overwritten on the way. */
-static void control_low(void *arg)
+CHILD_TEST(control_numbers)
 {
-	(void)arg;
 	enter_world(geteuid() == 0);
 	for (int closed = 0; closed < 3; closed++) {
 		pid_t pid = fork();
@@ -105,16 +101,9 @@ static void control_low(void *arg)
 	}
 }
 
-static void test_control_numbers(void **state)
-{
-	(void)state;
-	child_run(control_low, NULL);
-}
-
 /* The fewest open files that a cell can be given are enough for what the program starts with. */
-static void control_few(void *arg)
+CHILD_TEST(control_few_files)
 {
-	(void)arg;
 	enter_world(geteuid() == 0);
 	config.files = 16;
 	start_kernel(0, -1);
@@ -123,18 +112,11 @@ static void control_few(void *arg)
 	start_kernel(INIT_SCRIPT, script);
 }
 
-static void test_control_few_files(void **state)
-{
-	(void)state;
-	child_run(control_few, NULL);
-}
-
-static void control_script(void *arg)
+CHILD_TEST(control_script)
 {
 	char text[16] = "";
 	struct stat st;
 
-	(void)arg;
 	enter_world(geteuid() == 0);
 	_fd_ int script = fd_memfd("script", "print(1)\n", 9);
 
@@ -144,20 +126,13 @@ static void control_script(void *arg)
 	CHILD_CHECK(stat(script_path, &st) == 0 && st.st_uid == AGENT);
 }
 
-static void test_control_script(void **state)
-{
-	(void)state;
-	child_run(control_script, NULL);
-}
-
 /* Too few numbers for its descriptors is a failure that is said, not a start without them. */
-static void no_numbers(void *arg)
+CHILD_TEST(no_numbers)
 {
 	struct words w;
 	struct command c = command(&w, INIT_CONTROL, "kernel", NULL);
 	struct rlimit few;
 
-	(void)arg;
 	enter_world(geteuid() == 0);
 	CHILD_CHECK(getrlimit(RLIMIT_NOFILE, &few) == 0);
 	few.rlim_cur = 10; /* init's own, which its children begin with */
@@ -171,21 +146,8 @@ static void no_numbers(void *arg)
 	CHILD_CHECK(s.n_fds == 0 && open_fds() == before);
 }
 
-static void test_no_numbers(void **state)
-{
-	(void)state;
-	child_run(no_numbers, NULL);
-}
-
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_control),         TEST(test_control_one_user),
-		TEST(test_control_numbers), TEST(test_control_few_files),
-		TEST(test_control_script),  TEST(test_no_numbers),
-	};
-
 	START_KIT_PROGRAM(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

@@ -3,13 +3,10 @@
  */
 #include "jupyter/frame.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static const struct frame_message message = {
 	.channel = "iopub",
@@ -27,12 +24,11 @@ static void assert_part(struct frame_part p, const char *want)
 	assert_memory_equal(p.data, want, p.len);
 }
 
-static void test_v1(void **state)
+TEST(v1)
 {
 	_buf_ struct buf b = BUF_INIT(4096);
 	struct frame f;
 
-	(void)state;
 	assert_int_equal(frame_join(FRAME_V1, &message, &b), 0);
 	assert_null(frame_split(FRAME_V1, false, buf_str(&b), b.len, &f));
 	assert_part(f.channel, "iopub");
@@ -48,12 +44,11 @@ static void test_v1(void **state)
 	assert_non_null(frame_split(FRAME_V1, true, buf_str(&b), b.len, &f));
 }
 
-static void test_json(void **state)
+TEST(json)
 {
 	_buf_ struct buf b = BUF_INIT(4096);
 	struct frame f;
 
-	(void)state;
 	assert_int_equal(frame_join(FRAME_JSON, &message, &b), 0);
 	assert_string_equal(
 		buf_str(&b),
@@ -64,19 +59,18 @@ static void test_json(void **state)
 	assert_int_equal(f.whole.len, b.len);
 }
 
-static void test_json_with_buffers(void **state)
+TEST(json_with_buffers)
 {
 	static const char data[] = "\0\0\0\2\0\0\0\14\0\0\0\16{}buffer";
 	struct frame f;
 
-	(void)state;
 	assert_null(frame_split(FRAME_JSON, false, data, sizeof(data) - 1, &f));
 	assert_part(f.whole, "{}");
 	assert_int_equal(f.n_buffers, 1);
 }
 
 /* A table of five or six offsets that are all wrong in one way. */
-static void test_numbers_that_lie(void **state)
+TEST(numbers_that_lie)
 {
 	static const uint64_t bad[][7] = {
 		{ 4, 40, 40, 40, 40, 40, 40 },          /* too few parts */
@@ -90,22 +84,9 @@ static void test_numbers_that_lie(void **state)
 	struct frame f;
 	char data[57] = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		memcpy(data, bad[i], sizeof(bad[i])); /* little-endian, as the machines we build for
 						       */
 		assert_non_null(frame_split(FRAME_V1, false, data, sizeof(data), &f));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_v1),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_json_with_buffers),
-		cmocka_unit_test(test_numbers_that_lie),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

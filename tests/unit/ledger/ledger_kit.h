@@ -11,18 +11,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 struct kit {
-	char path[64];
+	char path[UNIT_DIR_MAX];
 	int dir;
 	struct ledger *ledger;
 	struct err e;
@@ -33,8 +31,7 @@ static inline int kit_setup(void **state)
 {
 	struct kit *k = calloc(1, sizeof(*k));
 
-	(void)snprintf(k->path, sizeof(k->path), "/tmp/test-ledger-XXXXXX");
-	if (!mkdtemp(k->path))
+	if (!unit_dir_make(k->path, true))
 		return -1;
 	k->dir = open(k->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*state = k;
@@ -44,16 +41,13 @@ static inline int kit_setup(void **state)
 static inline int kit_teardown(void **state)
 {
 	struct kit *k = *state;
-	DIR *dir = fdopendir(k->dir);
-	const struct dirent *entry;
 
 	ledger_close(k->ledger);
-	while ((entry = readdir(dir)))
-		(void)unlinkat(k->dir, entry->d_name, 0);
-	(void)closedir(dir);
-	(void)rmdir(k->path);
+	fd_close(k->dir);
+	int r = unit_dir_remove(k->path);
+
 	free(k);
-	return 0;
+	return r;
 }
 
 /* Open, or open again. */

@@ -3,7 +3,7 @@
  * ledger_writer.c - A program that appends what it is told, for tests from outside.
  *
  * usage: ledger-writer DIR FILE_BYTES
- * Each line on stdin is an event: EVENT OWNER SANDBOX TEXT, separated by tabs; "-" is none; an
+ * Each line on stdin is an event: EVENT OWNER SANDBOX TEXT, separated by tabs; "-" is empty; an
  * empty line syncs. The answer to each, and to the start, is a line: "ok SEQ HASH", or "error ERRNO
  * MESSAGE".
  */

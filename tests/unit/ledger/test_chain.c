@@ -8,12 +8,10 @@
 #include "ledger/chain.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define TIME_NS (UINT64_C(1794799516) * CLOCK_NS_PER_S + 123456789) /* 2026-11-16T03:25:16 */
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
@@ -35,6 +33,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+struct unit_fixture unit_group = { setup, teardown };
+
 /* A line after @link, which moves on. The result is without the newline. */
 static const char *format(struct chain_link *link, const char *owner, const struct ledger_field *f,
 			  size_t n)
@@ -53,11 +53,10 @@ static const char *format(struct chain_link *link, const char *owner, const stru
 	format(link, "ann", (struct ledger_field[]){ __VA_ARGS__ },                                \
 	       sizeof((struct ledger_field[]){ __VA_ARGS__ }) / sizeof(struct ledger_field))
 
-static void test_exact_bytes(void **state)
+TEST(exact_bytes)
 {
 	struct chain_link link;
 
-	(void)state;
 	chain_start(&link);
 	/* The hashes were computed by another program. */
 	assert_string_equal(
@@ -77,14 +76,13 @@ static void test_exact_bytes(void **state)
 			       "\"prev\":\"7e9ac11b5f77f7fa5ab51b7721bd5e1b"));
 }
 
-/* What a guest or a client chose can fill a line, and break nothing. */
-static void test_hostile_values(void **state)
+/* Values that a guest or a client chose can fill a line, and break nothing. */
+TEST(hostile_values)
 {
 	struct chain_link link, at;
 	struct ledger_field many[80];
 	char value[4096];
 
-	(void)state;
 	chain_start(&link);
 	chain_start(&at);
 	memset(value, 0x01, sizeof(value)); /* six bytes each once escaped */
@@ -119,7 +117,7 @@ static void test_hostile_values(void **state)
 		strstr(text, "\"owner\":null,\"sandbox\":\"job\",\"ok\":true,\"cut\":true,"));
 }
 
-static void test_mistakes_of_the_caller(void **state)
+TEST(mistakes_of_the_caller)
 {
 	const struct ledger_field wrong[][2] = {
 		{ L_STR("seq", "1"), L_BOOL("x", true) },
@@ -133,7 +131,6 @@ static void test_mistakes_of_the_caller(void **state)
 	};
 	struct chain_link link;
 
-	(void)state;
 	chain_start(&link);
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		const struct ledger_event event = { "e", NULL, NULL, wrong[i], 2 };
@@ -148,12 +145,11 @@ static void test_mistakes_of_the_caller(void **state)
 }
 
 /* No byte of a line can be changed, dropped or added without being noticed. */
-static void test_every_byte_counts(void **state)
+TEST(every_byte_counts)
 {
 	struct chain_link link, start;
 	char copy[1024];
 
-	(void)state;
 	chain_start(&link);
 	chain_start(&start);
 	const char *text = FORMAT(&link, L_INT("exit_code", 0), L_STR("status", "ok"));
@@ -183,13 +179,12 @@ static void test_every_byte_counts(void **state)
 	assert_int_equal(start.seq, 1);
 }
 
-static void test_order(void **state)
+TEST(order)
 {
 	char lines[4][1024];
 	struct chain_link link, at;
 	struct err e;
 
-	(void)state;
 	chain_start(&link);
 	for (int i = 0; i < 4; i++)
 		(void)snprintf(lines[i], sizeof(lines[i]), "%s", FORMAT(&link, L_INT("i", i)));
@@ -220,17 +215,4 @@ static void test_order(void **state)
 	(void)snprintf(lines[3], sizeof(lines[3]), "%s", FORMAT(&other, L_INT("i", 9)));
 	at.known = false;
 	assert_int_equal(CHECK(3), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact_bytes),
-		cmocka_unit_test(test_hostile_values),
-		cmocka_unit_test(test_mistakes_of_the_caller),
-		cmocka_unit_test(test_every_byte_counts),
-		cmocka_unit_test(test_order),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

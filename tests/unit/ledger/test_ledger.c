@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
+
 /* Thousands of openings in a row need no disk under them. */
 static bool no_disk;
 
@@ -20,9 +22,9 @@ int fdatasync(int fd)
 	return no_disk ? 0 : (int)syscall(SYS_fdatasync, fd);
 }
 
-static void test_survives_reopening(void **state)
+TEST(survives_reopening)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	assert_int_equal(ledger_head(k->ledger)->seq, 0);
@@ -40,9 +42,9 @@ static void test_survives_reopening(void **state)
 	assert_string_equal(r.head.hash, ledger_head(k->ledger)->hash);
 }
 
-static void test_rotates(void **state)
+TEST(rotates)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	k->file_bytes = 800; /* three lines each */
 	kit_open(k);
@@ -61,9 +63,9 @@ static void test_rotates(void **state)
 }
 
 /* A crash between the rename and the new file. */
-static void test_goes_on_without_a_current_file(void **state)
+TEST(goes_on_without_a_current_file)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	kit_fill(k, 3);
@@ -80,9 +82,9 @@ static void test_goes_on_without_a_current_file(void **state)
 	assert_int_equal(kit_verify(k).first_seq, 4);
 }
 
-static void test_rotation_overwrites_nothing(void **state)
+TEST(rotation_overwrites_nothing)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	k->file_bytes = 800;
 	kit_open(k);
@@ -97,9 +99,9 @@ static void test_rotation_overwrites_nothing(void **state)
 }
 
 /* Every length that a crash can leave of the last line. */
-static void test_torn_line_is_set_aside(void **state)
+TEST(torn_line_is_set_aside)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	size_t len, whole;
 
 	kit_open(k);
@@ -158,18 +160,18 @@ static void check_prefixes(struct kit *k, uint64_t lines_before)
 	no_disk = false;
 }
 
-static void test_every_prefix_loads(void **state)
+TEST(every_prefix_loads)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	kit_fill(k, 3);
 	check_prefixes(k, 0);
 }
 
-static void test_every_prefix_behind_a_rotated_file(void **state)
+TEST(every_prefix_behind_a_rotated_file)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	size_t len;
 
 	k->file_bytes = 800;
@@ -185,9 +187,9 @@ static void test_every_prefix_behind_a_rotated_file(void **state)
 }
 
 /* Blocks that were allocated and never written, longer than any line. */
-static void test_empty_blocks_at_the_end(void **state)
+TEST(empty_blocks_at_the_end)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct stat st;
 
 	kit_open(k);
@@ -206,9 +208,9 @@ static void test_empty_blocks_at_the_end(void **state)
 	assert_non_null(strstr(k->e.msg, "ledger.jsonl, line 3: the line is longer"));
 }
 
-static void test_damage_stops_the_start(void **state)
+TEST(damage_stops_the_start)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	size_t len;
 
 	kit_open(k);
@@ -228,9 +230,9 @@ static void test_damage_stops_the_start(void **state)
 	assert_string_equal(after, data);
 }
 
-static void test_damage_across_files_stops_the_start(void **state)
+TEST(damage_across_files_stops_the_start)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	const char *rotated = "ledger-00000000000000000001.jsonl";
 	size_t len;
 
@@ -251,9 +253,9 @@ static void test_damage_across_files_stops_the_start(void **state)
 	kit_open(k);
 }
 
-static void test_refuses_what_is_no_file(void **state)
+TEST(refuses_other_than_files)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	assert_int_equal(symlinkat("elsewhere", k->dir, LEDGER_CURRENT), 0);
 	assert_int_equal(kit_try_open(k), -ELOOP);
@@ -292,9 +294,9 @@ static void run_short_writes(void *arg)
 	CHILD_CHECK(kit_append(k, 2) == 0 && ledger_ok(k->ledger));
 }
 
-static void test_short_write_leaves_nothing(void **state)
+TEST(short_write_leaves_nothing)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	child_run(run_short_writes, k);
@@ -302,9 +304,9 @@ static void test_short_write_leaves_nothing(void **state)
 	assert_int_equal(kit_verify(k).lines, 2);
 }
 
-static void test_notices_strangers(void **state)
+TEST(notices_strangers)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	kit_fill(k, 2);
@@ -324,9 +326,9 @@ static void test_notices_strangers(void **state)
 }
 
 /* A mistake in an event refuses that event, and nothing after it. */
-static void test_goes_on_after_a_bad_event(void **state)
+TEST(goes_on_after_a_bad_event)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	kit_open(k);
 	assert_int_equal(ledger_record(k->ledger, &k->e, "test", NULL, NULL, L_STR("hash", "mine")),
@@ -346,35 +348,11 @@ static void run_unprivileged(void *arg)
 	CHILD_CHECK(strstr(k->e.msg, LEDGER_CURRENT) != NULL);
 }
 
-static void test_directory_that_can_not_be_written(void **state)
+TEST(directory_that_cannot_be_written)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 
 	assert_int_equal(fchmod(k->dir, 0555), 0);
 	child_run(run_unprivileged, k);
 	assert_int_equal(fchmod(k->dir, 0700), 0);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_survives_reopening),
-		TEST(test_rotates),
-		TEST(test_goes_on_without_a_current_file),
-		TEST(test_rotation_overwrites_nothing),
-		TEST(test_torn_line_is_set_aside),
-		TEST(test_every_prefix_loads),
-		TEST(test_every_prefix_behind_a_rotated_file),
-		TEST(test_empty_blocks_at_the_end),
-		TEST(test_damage_stops_the_start),
-		TEST(test_damage_across_files_stops_the_start),
-		TEST(test_refuses_what_is_no_file),
-		TEST(test_short_write_leaves_nothing),
-		TEST(test_notices_strangers),
-		TEST(test_goes_on_after_a_bad_event),
-		TEST(test_directory_that_can_not_be_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

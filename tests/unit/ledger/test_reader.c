@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_reader.c - What a reader says about ledgers that somebody had in his hands, or still writes.
+/* test_reader.c - The report of a reader on ledgers that were tampered with, or are being written.
  */
 #include "ledger_kit.h"
 
 #include <sys/wait.h>
+
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
 
 /* Lines of the current file as strings without newlines; the last is NULL. */
 static size_t split(char *data, char **lines)
@@ -35,9 +37,9 @@ static void assert_damage(struct kit *k, const char *file, uint64_t line, const 
 		fail_msg("'%s' is not in '%s'", why, r.why);
 }
 
-static void test_lines_removed_swapped_repeated(void **state)
+TEST(lines_removed_swapped_repeated)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	char *lines[8], *tmp;
 
 	kit_open(k);
@@ -65,9 +67,9 @@ static void test_lines_removed_swapped_repeated(void **state)
 	assert_damage(k, LEDGER_CURRENT, 2, "too short");
 }
 
-static void test_files_removed_renamed_emptied(void **state)
+TEST(files_removed_renamed_emptied)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	const char *second = "ledger-00000000000000000004.jsonl";
 
 	k->file_bytes = 800;
@@ -115,9 +117,9 @@ static int count(const struct reader_line *line, const struct reader_report *so_
 	return s->stop_after > 0 && (int)s->good == s->stop_after ? -ECANCELED : 0;
 }
 
-static void test_goes_on_after_damage_when_asked(void **state)
+TEST(goes_on_after_damage_when_asked)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct seen seen = { 0 };
 	struct reader_report r;
 	size_t len;
@@ -143,9 +145,9 @@ static void test_goes_on_after_damage_when_asked(void **state)
 }
 
 /* Somebody writes and rotates all the time; a reader must never see damage. */
-static void test_while_it_is_written(void **state)
+TEST(while_it_is_written)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	int reads = 0, status;
 	uint64_t last = 0;
 
@@ -174,9 +176,9 @@ static void test_while_it_is_written(void **state)
 	assert_true(reads > 0);
 }
 
-static void test_nothing_there(void **state)
+TEST(nothing_there)
 {
-	struct kit *k = *state;
+	struct kit *k = *test_state;
 	struct reader_report r;
 
 	assert_int_equal(reader_run(k->dir, false, NULL, NULL, &r, &k->e), -ENOENT);
@@ -184,18 +186,4 @@ static void test_nothing_there(void **state)
 	r = kit_verify(k);
 	assert_false(r.damaged);
 	assert_int_equal(r.first_seq, 0);
-}
-
-int main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_lines_removed_swapped_repeated),
-		TEST(test_files_removed_renamed_emptied),
-		TEST(test_goes_on_after_damage_when_asked),
-		TEST(test_while_it_is_written),
-		TEST(test_nothing_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
 /* test_era.c - Each step of the ladder, with headers and without. */
 #include "mcp/era.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define V "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""
 #define C "\"io.modelcontextprotocol/clientCapabilities\":{}"
@@ -68,9 +65,8 @@ static const struct row {
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", false, { 0 }, MCP_LEGACY, 0, 0 },
 };
 
-static void test_ladder(void **state)
+TEST(ladder)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct row *row = &rows[i];
 		json_t *v = json_loads(row->message, 0, NULL);
@@ -90,9 +86,8 @@ static void test_ladder(void **state)
 	}
 }
 
-static void test_versions(void **state)
+TEST(versions)
 {
-	(void)state;
 	assert_string_equal(mcp_legacy_version("2024-11-05"), "2024-11-05");
 	assert_null(mcp_legacy_version(MCP_MODERN_VERSION));
 	assert_null(mcp_legacy_version(""));
@@ -104,12 +99,4 @@ static void test_versions(void **state)
 	assert_string_equal(mcp_named("resources/read"), "uri");
 	assert_string_equal(mcp_named("tasks/get"), "taskId");
 	assert_null(mcp_named("tools/list"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ladder),
-					    cmocka_unit_test(test_versions) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,10 @@
 #include "mcp/header.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 
 static const struct row {
@@ -31,9 +27,8 @@ static const struct row {
 	{ "=?base64?AA==?=", NULL }, /* NUL */
 };
 
-static void test_values(void **state)
+TEST(values)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		_buf_ struct buf b = BUF_INIT(64);
 		int r = mcp_header_decode(rows[i].value, &b);
@@ -45,21 +40,12 @@ static void test_values(void **state)
 	}
 }
 
-static void test_appends_and_is_bounded(void **state)
+TEST(appends_and_is_bounded)
 {
 	_buf_ struct buf b = BUF_INIT(8);
 
-	(void)state;
 	(void)buf_puts(&b, "ab");
 	assert_int_equal(mcp_header_decode("=?base64?Y2Q=?=", &b), 0);
 	assert_string_equal(buf_str(&b), "abcd");
 	assert_true(mcp_header_decode("too long for it", &b) < 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),
-					    cmocka_unit_test(test_appends_and_is_bounded) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

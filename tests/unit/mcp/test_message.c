@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_message.c - What kind of message some JSON is. */
+/* test_message.c - The kinds of messages. */
 #include "mcp/message.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static const struct row {
 	const char *json;
@@ -38,9 +35,8 @@ static const struct row {
 	{ "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":\"no\"}", MCP_NONSENSE, "error" },
 };
 
-static void test_kinds(void **state)
+TEST(kinds)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		json_t *v = json_loads(rows[i].json, JSON_DECODE_ANY, NULL);
 		struct mcp_message m;
@@ -55,21 +51,20 @@ static void test_kinds(void **state)
 	}
 }
 
-static void test_parts(void **state)
+TEST(parts)
 {
 	json_t *v = json_loads(
 		"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\",\"params\":{\"_meta\":{\"k\":1}}}",
 		0, NULL);
 	struct mcp_message m;
 
-	(void)state;
 	mcp_message_read(v, &m);
 	assert_string_equal(json_string_value(m.id), "a");
 	assert_string_equal(m.method, "m");
 	assert_int_equal(json_integer_value(json_object_get(m.meta, "k")), 1);
 	json_decref(v);
 
-	/* What is wrong with it does not hide who asked. */
+	/* A fault in it does not hide the id of the request. */
 	v = json_loads("{\"jsonrpc\":\"1.0\",\"id\":7,\"method\":\"m\",\"params\":{\"_meta\":3}}",
 		       0, NULL);
 	mcp_message_read(v, &m);
@@ -77,12 +72,4 @@ static void test_parts(void **state)
 	assert_int_equal(json_integer_value(m.id), 7);
 	assert_null(m.meta);
 	json_decref(v);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds),
-					    cmocka_unit_test(test_parts) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

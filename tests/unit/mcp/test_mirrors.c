@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mirrors.c - Arguments that are repeated as headers, and which methods repeat a name. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "mcp/era.h"
 #include "mcp/header.h"
 
@@ -48,9 +43,8 @@ static const struct row {
 	{ "{}", "{}", false },
 };
 
-static void test_values(void **state)
+TEST(values)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		json_t *v = rows[i].value ? json_loads(rows[i].value,
 						       JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) :
@@ -63,9 +57,8 @@ static void test_values(void **state)
 	}
 }
 
-static void test_named(void **state)
+TEST(named)
 {
-	(void)state;
 	assert_string_equal(mcp_named("tools/call"), "name");
 	assert_string_equal(mcp_named("prompts/get"), "name");
 	assert_string_equal(mcp_named("resources/read"), "uri");
@@ -77,12 +70,4 @@ static void test_named(void **state)
 	assert_null(mcp_named("tasks/list"));
 	assert_null(mcp_named("tools/list"));
 	assert_null(mcp_named(""));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),
-					    cmocka_unit_test(test_named) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

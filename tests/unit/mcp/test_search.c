@@ -2,16 +2,12 @@
 /* test_search.c - A question finds the tool that a person would have named. */
 #include "mcp/search.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 
 /* As real servers write them. */
@@ -84,7 +80,7 @@ static const struct row {
 	{ "repositries", "search_repositories", NULL },
 	{ "isues", "list_issues", NULL },
 	{ "humidity", "get_weather", NULL },
-	/* What a tool says of itself counts for more than whose it is. */
+	/* The description of a tool counts for more than the name of its server. */
 	{ "weather city", "get_weather", NULL },
 	{ "city weather", "get_weather", NULL },
 	{ "weather of a city", "get_weather", NULL },
@@ -106,12 +102,11 @@ static const struct row {
 	{ " ?! ", NULL, NULL },
 };
 
-static void test_ranks(void **state)
+TEST(ranks)
 {
 	struct search *s = make();
 	int wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct search_hit hits[5];
 		size_t n = search_find(s, rows[i].query, NULL, hits, 5);
@@ -130,13 +125,12 @@ static void test_ranks(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void test_more_that_fits_is_first_and_scores_fall(void **state)
+TEST(more_that_fits_is_first_and_scores_fall)
 {
 	struct search *s = make();
 	struct search_hit hits[20];
 	size_t n = search_find(s, "search github repositories", NULL, hits, 20);
 
-	(void)state;
 	assert_true(n > 3);
 	assert_string_equal(name_of(&hits[0]), "search_repositories");
 	for (size_t i = 0; i < n; i++) {
@@ -151,14 +145,13 @@ static void test_more_that_fits_is_first_and_scores_fall(void **state)
 	search_free(s);
 }
 
-static void test_as_json(void **state)
+TEST(as_json)
 {
 	struct search *s = make();
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 	const char *server, *alias, *tool, *description;
 	int score;
 
-	(void)state;
 	assert_int_equal(search_write(s, "create issue", NULL, 0, true, &b), 0);
 	json_t *v = json_loads(buf_str(&b), 0, NULL);
 	json_t *all = json_object_get(v, "results");
@@ -187,7 +180,7 @@ static uint64_t now_us(void)
 }
 
 /* Said, not judged here: `make bench` has the row. */
-static void test_a_thousand_tools(void **state)
+TEST(a_thousand_tools)
 {
 	static const char *const verbs[] = { "create", "list", "delete", "update", "search",
 					     "get",    "move", "merge",  "export", "watch" };
@@ -198,7 +191,6 @@ static void test_a_thousand_tools(void **state)
 	json_t *tools = json_array();
 	struct search_hit hits[20];
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		char name[64], text[400];
 
@@ -240,14 +232,4 @@ static int drop(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_more_that_fits_is_first_and_scores_fall),
-		cmocka_unit_test(test_as_json),
-		cmocka_unit_test(test_a_thousand_tools),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, drop);
-}
+struct unit_fixture unit_group = { NULL, drop };

@@ -3,14 +3,11 @@
 #include "mcp/slice.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 static const char *const keys[] = { "id", "result", "error" };
 
@@ -30,11 +27,10 @@ static void is(const struct slice *s, const char *text)
 	assert_memory_equal(s->at, text, s->len);
 }
 
-static void test_members(void **state)
+TEST(members)
 {
 	struct slice s[3];
 
-	(void)state;
 	assert_int_equal(look("{}", s), 0);
 	is(&s[0], NULL);
 	assert_int_equal(
@@ -53,7 +49,7 @@ static void test_members(void **state)
 	assert_true(slice_is(&s[1], "true"));
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char *const bad[] = {
 		"",
@@ -90,18 +86,16 @@ static void test_refused(void **state)
 	};
 	struct slice s[3];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (look(bad[i], s) != -EINVAL)
 			fail_msg("%s", bad[i]);
 }
 
-static void test_depth(void **state)
+TEST(depth)
 {
 	char text[3000];
 	struct slice s[3];
 
-	(void)state;
 	for (unsigned int n = 1; n < 1000; n++) {
 		size_t len = (size_t)snprintf(text, sizeof(text), "{\"id\":");
 
@@ -112,7 +106,7 @@ static void test_depth(void **state)
 	}
 }
 
-static void test_id(void **state)
+TEST(id)
 {
 	static const struct {
 		const char *text;
@@ -127,7 +121,6 @@ static void test_id(void **state)
 		     { "\"1\"", 0 },
 		     { "99999999999999999999", 0 } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct slice s = { rows[i].text, strlen(rows[i].text) };
 
@@ -135,22 +128,10 @@ static void test_id(void **state)
 	}
 }
 
-static void test_one_line(void **state)
+TEST(one_line)
 {
 	char text[] = "{\r\n \"a\": 1\n}";
 
-	(void)state;
 	slice_one_line(text, strlen(text));
 	assert_string_equal(text, "{   \"a\": 1 }");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_members),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_depth),    cmocka_unit_test(test_id),
-		cmocka_unit_test(test_one_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
 /* test_tool_rules.c - Rules from JSON, and every decision that they can lead to. */
 #include "mcp/tool_rules.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 
 #define S UINT64_C(1000000000)
@@ -77,15 +73,14 @@ static const struct row {
 	{ NULL, "{\"approve\":[\"gh.g*\"]}", "get", true, 2, TOOL_RULES_ASK, NULL,
 	  "tools.approve gh.g*" },
 	{ NULL, "{\"approve\":[\"gh.x\"]}", "get", true, 2, TOOL_RULES_MAY, NULL, "" },
-	/* None at all are none. */
+	/* A budget of 0 permits no call. */
 	{ "{\"budget\":0}", NULL, "get", true, 2, TOOL_RULES_MAY_NOT, "budget",
 	  "mcpServers.gh.caisson.budget *" },
 	{ NULL, "{\"rate\":0}", "get", true, 2, TOOL_RULES_MAY_NOT, "rate", "tools.rate *" },
 };
 
-static void test_decisions(void **state)
+TEST(decisions)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct row *t = &rows[i];
 		struct tool_rules o = rules(t->operator_, false), s = rules(t->sandbox, true);
@@ -149,12 +144,11 @@ static const char *try_one(struct two *t, const char *tool, uint64_t now, struct
 	return "ok";
 }
 
-static void test_budget(void **state)
+TEST(budget)
 {
 	struct tool_decision d;
 	struct two t;
 
-	(void)state;
 	begin(&t, "{\"budget\":{\"get\":2,\"*\":4}}", "{\"budget\":3}", 0);
 	assert_string_equal(try_one(&t, "get", S, &d), "ok");
 	assert_string_equal(try_one(&t, "get", S, &d), "ok");
@@ -165,18 +159,17 @@ static void test_budget(void **state)
 	assert_string_equal(d.rule, "tools.budget *");
 	assert_string_equal(try_one(&t, "list", 1000 * S, &d), "budget");
 	end(&t);
-	/* What a front before this one let through counts. */
+	/* Calls that a former front let through count. */
 	begin(&t, NULL, "{\"budget\":3}", 3);
 	assert_string_equal(try_one(&t, "get", S, &d), "budget");
 	end(&t);
 }
 
-static void test_rate(void **state)
+TEST(rate)
 {
 	struct tool_decision d;
 	struct two t;
 
-	(void)state;
 	begin(&t, "{\"rate\":2}", NULL, 0);
 	assert_string_equal(try_one(&t, "get", S, &d), "ok");
 	assert_string_equal(try_one(&t, "get", S, &d), "ok");
@@ -217,9 +210,8 @@ static const struct {
 	  "x.approve_seconds: must be a number from 1 to 3600" },
 };
 
-static void test_bad(void **state)
+TEST(bad)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		json_t *source = json_loads(bad[i].text, 0, NULL);
 		struct tool_rules r;
@@ -230,16 +222,4 @@ static void test_bad(void **state)
 			fail_msg("%s: %s", bad[i].text, e.msg);
 		json_decref(source);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_decisions),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_bad),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

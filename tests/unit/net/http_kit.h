@@ -13,10 +13,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -333,7 +329,7 @@ static inline void client_close(struct client *c)
 	buf_free(&c->in);
 }
 
-/* What the server does not take any more is not an error of the test. */
+/* Bytes that the server does not take any more are not an error of the test. */
 static inline void client_send(struct client *c, const void *data, size_t len)
 {
 	const char *p = data;

@@ -13,9 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -34,7 +29,7 @@
 #include "net/conn.h"
 #include "net/loop.h"
 
-/* What the server side of one connection saw and does. */
+/* The server side of one connection: what it saw, and does. */
 struct rec {
 	struct conn *c; /* NULL after on_close */
 	struct buf in;
@@ -198,6 +193,22 @@ static inline void kit_free(void)
 	assert_null(kit.loop.deferred);
 	loop_free(&kit.loop);
 }
+
+static inline int kit_setup(void **state)
+{
+	(void)state;
+	kit_init();
+	return 0;
+}
+
+static inline int kit_teardown(void **state)
+{
+	(void)state;
+	kit_free();
+	return 0;
+}
+
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
 
 static inline void kit_stop(struct timer *t)
 {

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_answer.c - Answers of servers, whole and in single bytes, and those that are none. */
+/* test_answer.c - Answers of servers, whole and in single bytes, and invalid ones. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "net/answer.h"
@@ -63,7 +58,7 @@ static void forget(struct told *t)
 
 #define OK "HTTP/1.1 200 OK\r\n"
 
-static void test_whole(void **state)
+TEST(whole)
 {
 	static const struct {
 		const char *text, *body;
@@ -85,7 +80,6 @@ static void test_whole(void **state)
 		  "ok", 200, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (size_t step = 1; step < 200; step += 66) {
 			struct told t;
@@ -100,13 +94,12 @@ static void test_whole(void **state)
 		}
 }
 
-static void test_headers(void **state)
+TEST(headers)
 {
 	static const char text[] = OK
 		"X-One:  a b \t\r\nSET-Cookie: 1\r\nset-cookie: 2\r\nEmpty:\r\n\r\n";
 	struct told t;
 
-	(void)state;
 	for (size_t step = 1; step < 100; step += 49) {
 		tell(&t, text, sizeof(text) - 1, step, false, false);
 		assert_int_equal(t.end, 1);
@@ -122,13 +115,12 @@ static void test_headers(void **state)
 	}
 }
 
-/* What follows an answer is not its own, and is not looked at. */
-static void test_end(void **state)
+/* Bytes behind an answer are not its own, and are not examined. */
+TEST(end)
 {
 	static const char text[] = OK "Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n";
 	struct told t;
 
-	(void)state;
 	tell(&t, text, sizeof(text) - 1, 1000, false, false);
 	assert_int_equal(t.end, 1);
 	assert_int_equal(t.used, sizeof(text) - 1 - 19);
@@ -141,13 +133,12 @@ static void test_end(void **state)
 	forget(&t);
 }
 
-static void test_switch(void **state)
+TEST(switch)
 {
 	static const char text[] =
 		"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\nContent-Length: 3\r\n\r\nraw";
 	struct told t;
 
-	(void)state;
 	tell(&t, text, sizeof(text) - 1, 1000, false, true);
 	assert_int_equal(t.end, 1);
 	assert_int_equal(t.a.status, 101);
@@ -160,7 +151,7 @@ static void test_switch(void **state)
 	forget(&t);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char *const rows[] = {
 		"",
@@ -182,7 +173,6 @@ static void test_refused(void **state)
 		OK ": a\r\n\r\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (size_t step = 1; step < 200; step += 66) {
 			struct told t;
@@ -194,7 +184,7 @@ static void test_refused(void **state)
 		}
 }
 
-static void test_broken_off(void **state)
+TEST(broken_off)
 {
 	static const char *const rows[] = {
 		OK "Content-Length: 5\r\n\r\nhell",
@@ -203,7 +193,6 @@ static void test_broken_off(void **state)
 		OK "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct told t;
 
@@ -214,12 +203,11 @@ static void test_broken_off(void **state)
 	}
 }
 
-static void test_bounds(void **state)
+TEST(bounds)
 {
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 	struct told t;
 
-	(void)state;
 	(void)buf_puts(&b, OK "X: ");
 	while (b.len < ANSWER_HEAD_MAX + 1)
 		(void)buf_puts(&b, "aaaaaaaa");
@@ -242,16 +230,4 @@ static void test_bounds(void **state)
 	tell(&t, b.data, b.len, 4096, false, false);
 	assert_int_equal(t.end, -EPROTO);
 	forget(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),   cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_end),     cmocka_unit_test(test_switch),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_broken_off),
-		cmocka_unit_test(test_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,10 @@
 /* test_chunks.c - The framing of chunked bodies, in one piece and byte by byte. */
 #include "net/chunks.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 
 #define BODY_MAX 100
@@ -91,34 +88,31 @@ static void check(const struct row *row, size_t step)
 	}
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (size_t step = 1; step <= strlen(rows[i].text) + 1; step++)
 			check(&rows[i], step);
 }
 
 /* The bytes of the next request are not the body's. */
-static void test_where_it_ends(void **state)
+TEST(where_it_ends)
 {
 	static const char text[] = "3\r\nabc\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
 	struct chunks c;
 	size_t used;
 
-	(void)state;
 	chunks_init(&c, BODY_MAX);
 	assert_int_equal(chunks_feed(&c, text, sizeof(text) - 1, &used), CHUNKS_DONE);
 	assert_int_equal(used, strstr(text, "GET") - text);
 }
 
-static void test_long_lines(void **state)
+TEST(long_lines)
 {
 	char text[1000];
 	struct chunks c;
 	size_t used;
 
-	(void)state;
 	for (int name = 250; name <= 260; name++) {
 		int n = snprintf(text, sizeof(text), "1;%0*d\r\n", name, 0);
 
@@ -132,15 +126,4 @@ static void test_long_lines(void **state)
 	chunks_init(&c, BODY_MAX);
 	assert_int_equal(chunks_feed(&c, text, sizeof(text), &used), CHUNKS_BAD);
 	assert_int_equal(c.status, 400);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_where_it_ends),
-		cmocka_unit_test(test_long_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,26 +6,11 @@
 #include "net/conn_int.h"
 #include "net_kit.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	kit_init();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kit_free();
-	return 0;
-}
-
-static void test_both_ways(void **state)
+TEST(both_ways)
 {
 	struct rec *r;
 	_buf_ struct buf got = BUF_INIT(1024);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -51,14 +36,13 @@ static void test_both_ways(void **state)
 	assert_int_equal(r->closes, 1);
 }
 
-static void test_peer_tcp(void **state)
+TEST(peer_tcp)
 {
 	struct sockaddr_in me;
 	socklen_t len = sizeof(me);
 	struct rec *r;
 	char want[64];
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -77,14 +61,13 @@ static void test_peer_tcp(void **state)
 /*
  * A client that does not read: the queue grows to its marks; when it reads, all arrives, in order.
  */
-static void test_back_pressure(void **state)
+TEST(back_pressure)
 {
 	struct rec *r;
 	size_t len = 12 << 20, sent = 0;
 	_mem_ char *data = pattern_new(len);
 	_buf_ struct buf got = BUF_INIT(len);
 
-	(void)state;
 	kit.config.queue_max = 16 << 20; /* the kernel alone takes several MiB */
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
@@ -137,16 +120,15 @@ static void produce(struct rec *r)
 		produced += n;
 	}
 	assert_true(conn_queued(r->c) <= kit.config.queue_high + 10007);
-	/* What was sent does not pile up before what was not. */
+	/* Bytes that were sent do not pile up before those that were not. */
 	assert_true(r->c->out.len <= 2 * (kit.config.queue_high + 10007));
 }
 
-static void test_producer_follows_drain(void **state)
+TEST(producer_follows_drain)
 {
 	struct rec *r;
 	_buf_ struct buf got = BUF_INIT(STREAM);
 
-	(void)state;
 	/* More than the kernel takes in one go, so that the queue is never empty before the end. */
 	kit.config.queue_high = 6 << 20;
 	kit.config.queue_low = 5 << 20;
@@ -170,13 +152,12 @@ static void test_producer_follows_drain(void **state)
 	assert_true(r->drains > 0);
 }
 
-static void test_hard_maximum(void **state)
+TEST(hard_maximum)
 {
 	struct rec *r;
 	char piece[4096] = { 0 };
 	int result = 0;
 
-	(void)state;
 	kit.config.queue_high = 8 << 10;
 	kit.config.queue_low = 4 << 10;
 	kit.config.queue_max = 64 << 10;
@@ -210,13 +191,12 @@ static void pause_now(struct rec *r)
 	conn_pause(r->c, true);
 }
 
-static void test_pause_and_resume(void **state)
+TEST(pause_and_resume)
 {
 	struct rec *r;
 	size_t len = 256 << 10, sent = 0;
 	_mem_ char *data = pattern_new(len);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -246,12 +226,11 @@ static void test_pause_and_resume(void **state)
 }
 
 /* Paused, everything read: the end of a client is noticed. And an answer still reaches it. */
-static void test_paused_half_close(void **state)
+TEST(paused_half_close)
 {
 	struct rec *r;
 	_buf_ struct buf got = BUF_INIT(64);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -272,11 +251,10 @@ static void test_paused_half_close(void **state)
 }
 
 /* With unread bytes before it the end keeps its place, and does not make the loop spin. */
-static void test_paused_half_close_behind_data(void **state)
+TEST(paused_half_close_behind_data)
 {
 	struct rec *r;
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -296,11 +274,10 @@ static void test_paused_half_close_behind_data(void **state)
 	assert_int_equal(r->eofs, 1);
 }
 
-static void test_paused_reset(void **state)
+TEST(paused_reset)
 {
 	struct rec *r;
 
-	(void)state;
 	kit_listen(-1, NULL);
 	int fd = client_new(&r);
 
@@ -321,12 +298,11 @@ static void test_paused_reset(void **state)
 	assert_int_equal(r->pieces, 0);
 }
 
-static void test_deadline(void **state)
+TEST(deadline)
 {
 	struct rec *r;
 	uint64_t ms = CLOCK_NS_PER_MS;
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -370,13 +346,12 @@ static void count_round(struct rec *r)
 	loop_defer(&kit.loop, &round_end);
 }
 
-static void test_read_budget(void **state)
+TEST(read_budget)
 {
 	struct rec *r;
 	size_t len = 1 << 20;
 	_mem_ char *data = calloc(1, len);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -399,12 +374,11 @@ static void use_no_ops(struct rec *r)
 }
 
 /* Callbacks that are not there are not called. */
-static void test_no_callbacks(void **state)
+TEST(no_callbacks)
 {
 	struct rec *r;
 	_mem_ char *data = pattern_new(2 << 20);
 
-	(void)state;
 	kit.on_accept = use_no_ops;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
@@ -420,20 +394,4 @@ static void test_no_callbacks(void **state)
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
 	WAIT_FOR(!client_read(fd, &got));
 	WAIT_FOR(listener_count(kit.ls) == 0);
-}
-
-#define unit(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		unit(test_both_ways),         unit(test_peer_tcp),
-		unit(test_back_pressure),     unit(test_producer_follows_drain),
-		unit(test_hard_maximum),      unit(test_pause_and_resume),
-		unit(test_paused_half_close), unit(test_paused_half_close_behind_data),
-		unit(test_paused_reset),      unit(test_deadline),
-		unit(test_read_budget),       unit(test_no_callbacks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,26 +7,11 @@
 
 #include "net_kit.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	kit_init();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kit_free();
-	return 0;
-}
-
 /* The client closed while we are still to answer: the first write tells. No signal comes of it. */
-static void test_write_to_a_closed_client(void **state)
+TEST(write_to_a_closed_client)
 {
 	struct rec *r;
 
-	(void)state;
 	kit_listen(-1, NULL);
 	fd_close(client_new(&r));
 	WAIT_FOR(r->eofs);
@@ -56,12 +41,11 @@ static void close_now(struct rec *r)
 	assert_int_equal(conn_write(r->c, "x", 1), -ECANCELED);
 }
 
-static void test_close_inside_data(void **state)
+TEST(close_inside_data)
 {
 	struct rec *r;
 	_mem_ char *data = pattern_new(200 << 10);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -82,11 +66,10 @@ static void close_all(struct rec *r)
 }
 
 /* Both have data in the same round: the first to be called ends the other. */
-static void test_close_of_the_other(void **state)
+TEST(close_of_the_other)
 {
 	struct rec *r[2];
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int a = client_new(&r[0]), b = client_new(&r[1]);
 
@@ -115,12 +98,11 @@ static void answer_and_finish(struct rec *r)
 	finish_now(r);
 }
 
-static void test_half_close_and_finish(void **state)
+TEST(half_close_and_finish)
 {
 	struct rec *r;
 	_buf_ struct buf got = BUF_INIT(8 << 20);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -146,14 +128,13 @@ static void refuse(struct rec *r)
 	conn_finish(r->c);
 }
 
-static void test_finish_while_the_client_sends(void **state)
+TEST(finish_while_the_client_sends)
 {
 	struct rec *r;
 	size_t len = 20 << 20, sent = 0;
 	_mem_ char *data = calloc(1, len);
 	_buf_ struct buf got = BUF_INIT(64);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 
@@ -177,12 +158,11 @@ static void test_finish_while_the_client_sends(void **state)
 	assert_int_equal(r->pieces, 1);
 }
 
-static void test_linger_is_bounded(void **state)
+TEST(linger_is_bounded)
 {
 	struct rec *r;
 	_mem_ char *data = pattern_new(3 << 20);
 
-	(void)state;
 	kit.config.linger_ns = CLOCK_NS_PER_S;
 	kit.config.queue_max = 16 << 20;
 	kit_listen(-1, NULL);
@@ -220,7 +200,7 @@ static void test_linger_is_bounded(void **state)
 }
 
 /* A reader that takes longer than the linger time for all of it gets all of it. */
-static void test_linger_follows_the_reader(void **state)
+TEST(linger_follows_the_reader)
 {
 	const size_t len = 48 << 20, piece = 1 << 20; /* far more than the kernel holds */
 	struct rec *r;
@@ -228,7 +208,6 @@ static void test_linger_follows_the_reader(void **state)
 	_mem_ char *some = pattern_new(piece);
 	_buf_ struct buf got = BUF_INIT(64 << 20);
 
-	(void)state;
 	kit.config.linger_ns = 4 * CLOCK_NS_PER_S;
 	kit.config.queue_max = 64 << 20;
 	kit_listen(-1, NULL);
@@ -253,11 +232,10 @@ static void test_linger_follows_the_reader(void **state)
 	assert_int_equal(r->why, 0);
 }
 
-static void test_drain_is_short(void **state)
+TEST(drain_is_short)
 {
 	struct rec *r;
 
-	(void)state;
 	kit.config.linger_ns = 600 * CLOCK_NS_PER_S;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
@@ -271,12 +249,11 @@ static void test_drain_is_short(void **state)
 	(void)fd;
 }
 
-static void test_reset_while_finishing(void **state)
+TEST(reset_while_finishing)
 {
 	struct rec *r;
 	_mem_ char *data = pattern_new(3 << 20);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	int fd = client_new(&r);
 
@@ -312,12 +289,11 @@ static int unix_client(struct rec **ret)
 	return fd;
 }
 
-static void test_unix(void **state)
+TEST(unix)
 {
 	struct rec *r;
 	struct err e;
 
-	(void)state;
 	assert_non_null(mkdtemp(unix_dir));
 	(void)snprintf(unix_at.sun_path, sizeof(unix_at.sun_path), "%s/s", unix_dir);
 	int listening = listener_unix(unix_at.sun_path, 0600, &e);
@@ -378,24 +354,4 @@ static void test_unix(void **state)
 	assert_int_equal(unlink(unix_at.sun_path), 0);
 	assert_int_equal(rmdir(unix_dir), 0);
 	(void)stays;
-}
-
-#define unit(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		unit(test_write_to_a_closed_client),
-		unit(test_close_inside_data),
-		unit(test_close_of_the_other),
-		unit(test_half_close_and_finish),
-		unit(test_finish_while_the_client_sends),
-		unit(test_linger_is_bounded),
-		unit(test_linger_follows_the_reader),
-		unit(test_drain_is_short),
-		unit(test_reset_while_finishing),
-		unit(test_unix),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,9 +239,8 @@ static void check_row(const struct row *row, size_t step)
 		fail_msg("%s\nbegun and done differ:\n%s", row->text, buf_str(&web.log));
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-	(void)state;
 	web_init();
 	web_listen();
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -277,7 +276,7 @@ static void fill(struct buf *b, const char *piece, size_t n)
 }
 
 /* Giants of every kind: refused as soon as it is certain, whatever follows. */
-static void test_giants(void **state)
+TEST(giants)
 {
 	static const struct {
 		const char *head, *piece;
@@ -299,7 +298,6 @@ static void test_giants(void **state)
 	};
 	_buf_ struct buf b = BUF_INIT(64 << 20);
 
-	(void)state;
 	web_init();
 	web_listen();
 	for (size_t i = 0; i < ARRAY_SIZE(giants); i++) {
@@ -312,13 +310,12 @@ static void test_giants(void **state)
 }
 
 /* As large as it may be is not too large. */
-static void test_limits_are_reached(void **state)
+TEST(limits_are_reached)
 {
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	web_init();
 	web_listen();
 	client_open(&c);
@@ -354,13 +351,12 @@ static void test_limits_are_reached(void **state)
 	web_free();
 }
 
-/* What a handler is shown. */
-static void test_request_fields(void **state)
+/* The fields that a handler sees. */
+TEST(request_fields)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	web_init();
 	web_listen();
 	client_open(&c);
@@ -403,12 +399,11 @@ static void test_request_fields(void **state)
 }
 
 /* The same Content-Length with HEAD, none with 204, and the next answer follows at once. */
-static void test_bodiless(void **state)
+TEST(bodiless)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	web_init();
 	web_listen();
 	client_open(&c);
@@ -427,17 +422,4 @@ static void test_bodiless(void **state)
 	assert_string_equal(a.body, "/");
 	client_close(&c);
 	web_free();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_giants),
-		cmocka_unit_test(test_limits_are_reached),
-		cmocka_unit_test(test_request_fields),
-		cmocka_unit_test(test_bodiless),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

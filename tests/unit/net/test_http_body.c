@@ -150,23 +150,20 @@ static void upload(bool chunked)
 	end(&c);
 }
 
-static void test_any_length(void **state)
+TEST(any_length)
 {
-	(void)state;
 	upload(false);
 }
 
-static void test_any_length_chunked(void **state)
+TEST(any_length_chunked)
 {
-	(void)state;
 	upload(true);
 }
 
-static void test_pauses(void **state)
+TEST(pauses)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	up.pause_at_once = true;
 	client_puts(&c, "PUT /up HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabcd");
@@ -189,11 +186,10 @@ static void test_pauses(void **state)
 }
 
 /* A pause is the handler's time: no deadline of the client's runs out in it. */
-static void test_pause_is_not_the_clients_fault(void **state)
+TEST(pause_is_not_the_clients_fault)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	web.http.body_ns = 50 * MS;
 	web.http.body_min_rate = 1000000;
@@ -210,11 +206,10 @@ static void test_pause_is_not_the_clients_fault(void **state)
 	end(&c);
 }
 
-static void test_breaks_off(void **state)
+TEST(breaks_off)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	client_puts(&c, "PUT /up HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
 	WEB_WAIT(up.bytes == 3);
@@ -242,11 +237,10 @@ static void test_breaks_off(void **state)
 	end(&c);
 }
 
-static void test_late_piece(void **state)
+TEST(late_piece)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	web.http.body_ns = 50 * MS;
 	client_puts(&c, "PUT /up HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
@@ -255,11 +249,10 @@ static void test_late_piece(void **state)
 	end(&c);
 }
 
-static void test_answered_in_the_middle(void **state)
+TEST(answered_in_the_middle)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	up.answer_at = 100000;
 	client_puts(&c, "PUT /up HTTP/1.1\r\nHost: h\r\nContent-Length: 3145728\r\n\r\n");
@@ -270,12 +263,11 @@ static void test_answered_in_the_middle(void **state)
 	end(&c);
 }
 
-static void test_sized(void **state)
+TEST(sized)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin(&c);
 	for (int i = 0; i < 2; i++) {
 		client_puts(&c, "GET /whole HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -292,20 +284,4 @@ static void test_sized(void **state)
 	CLIENT_WAIT(&c, c.eof);
 	assert_null(strstr(buf_str(&c.in), "56789"));
 	end(&c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_length),
-		cmocka_unit_test(test_any_length_chunked),
-		cmocka_unit_test(test_pauses),
-		cmocka_unit_test(test_pause_is_not_the_clients_fault),
-		cmocka_unit_test(test_breaks_off),
-		cmocka_unit_test(test_late_piece),
-		cmocka_unit_test(test_answered_in_the_middle),
-		cmocka_unit_test(test_sized),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_http_flow.c - What happens over time on a connection: order, waiting, stalling, vanishing,
+ * test_http_flow.c - A connection over time: order, waiting, stalling, vanishing,
  * draining.
  */
 #include "http_kit.h"
@@ -52,11 +52,10 @@ static void vanish(struct client *c)
 	c->fd = fd_close(c->fd);
 }
 
-static void test_pipelined_in_order(void **state)
+TEST(pipelined_in_order)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	get(&c, "/hold1");
 	get(&c, "/now");
@@ -80,12 +79,11 @@ static void test_pipelined_in_order(void **state)
 }
 
 /* A thousand behind one that waits: all of them answered, in order, without a stack that grows. */
-static void test_pipelined_crowd(void **state)
+TEST(pipelined_crowd)
 {
 	struct client c;
 	char text[64];
 
-	(void)state;
 	begin(&c);
 	get(&c, "/hold");
 	for (int i = 0; i < 1000; i++) {
@@ -114,12 +112,11 @@ static void on_timer(struct timer *t)
 
 /* One that pipelines gets one request per round: another connection and a timer have their turn
  * meanwhile. */
-static void test_pipelined_is_fair(void **state)
+TEST(pipelined_is_fair)
 {
 	struct timer t = { .fn = on_timer };
 	struct client c, other;
 
-	(void)state;
 	begin(&c);
 	client_open(&other);
 	WEB_WAIT(http_live(&web.http) == 2);
@@ -139,12 +136,11 @@ static void test_pipelined_is_fair(void **state)
 }
 
 /* The end of the stream is seen behind requests that had to wait for their turn. */
-static void test_pipelined_and_gone(void **state)
+TEST(pipelined_and_gone)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin(&c);
 	for (int i = 0; i < 5; i++)
 		get(&c, "/n");
@@ -176,13 +172,12 @@ static void quiesce(void)
 	}
 }
 
-/* Who asks and asks and never reads is not served beyond what the queues hold. */
-static void test_pipelined_without_reading(void **state)
+/* A client that never reads is not served beyond what the queues hold. */
+TEST(pipelined_without_reading)
 {
 	const size_t total = 4000;
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	for (size_t i = 0; i < total; i++)
 		get(&c, "/page");
@@ -198,11 +193,10 @@ static void test_pipelined_without_reading(void **state)
 	end(&c);
 }
 
-static void test_client_vanishes(void **state)
+TEST(client_vanishes)
 {
 	struct client c;
 
-	(void)state;
 	/* By an orderly close and by a reset, with and without something pipelined. */
 	for (int i = 0; i < 4; i++) {
 		begin(&c);
@@ -224,12 +218,11 @@ static void test_client_vanishes(void **state)
 	}
 }
 
-static void test_vanishes_in_upload(void **state)
+TEST(vanishes_in_upload)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin(&c);
 	client_puts(&c, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc");
 	WEB_WAIT(noted("head "));
@@ -239,7 +232,7 @@ static void test_vanishes_in_upload(void **state)
 	assert_int_equal(noted("done POST /echo 0"), 1);
 	end(&c);
 
-	/* Who only half-closes is told what is missing. */
+	/* A client that only half-closes is told what is missing. */
 	static const char *const cut[] = {
 		"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc",
 		"GET / HTTP/1.1\r\nHost"
@@ -259,11 +252,10 @@ static void test_vanishes_in_upload(void **state)
 }
 
 /* The end of the stream behind complete requests: answered as far as they are answered at once. */
-static void test_half_close(void **state)
+TEST(half_close)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	get(&c, "/a");
 	get(&c, "/b");
@@ -287,12 +279,11 @@ static void test_half_close(void **state)
 #define EXPECTING(path)                                                                            \
 	"POST " path " HTTP/1.1\r\nHost: h\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n"
 
-static void test_continue(void **state)
+TEST(continue)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin(&c);
 	client_puts(&c, EXPECTING("/echo"));
 	WEB_WAIT(client_answer(&c, false, &a));
@@ -301,7 +292,7 @@ static void test_continue(void **state)
 	client_puts(&c, "abc");
 	expect(&c, "abc");
 
-	/* Who does not wait is not told to. */
+	/* A client that does not wait gets no 100. */
 	client_puts(&c, EXPECTING("/echo") "abc");
 	expect(&c, "abc");
 	client_puts(&c, EXPECTING("/echo") "a");
@@ -309,7 +300,7 @@ static void test_continue(void **state)
 	client_puts(&c, "bc");
 	expect(&c, "abc");
 
-	/* Nor who is refused. */
+	/* Nor does one that is refused. */
 	client_puts(&c, EXPECTING("/refuse"));
 	WEB_WAIT(client_answer(&c, false, &a));
 	assert_int_equal(a.status, 403);
@@ -326,13 +317,12 @@ static void test_continue(void **state)
 }
 
 /* An answer while the body is still on its way ends the connection, and is read all the same. */
-static void test_answer_before_body(void **state)
+TEST(answer_before_body)
 {
 	char junk[100000] = { 0 };
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin(&c);
 	client_puts(&c, "POST /early HTTP/1.1\r\nHost: h\r\nContent-Length: 10000\r\n\r\nabc");
 	WEB_WAIT(web.n_held == 1);
@@ -347,7 +337,7 @@ static void test_answer_before_body(void **state)
 	end(&c);
 }
 
-static void test_slow_clients(void **state)
+TEST(slow_clients)
 {
 	static const struct {
 		const char *text;
@@ -362,7 +352,6 @@ static void test_slow_clients(void **state)
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		web_init();
 		web.http.head_ns = web.http.body_ns = web.http.idle_ns = 100 * MS;
@@ -385,13 +374,12 @@ static void test_slow_clients(void **state)
 }
 
 /* Drip: each byte comes well before any deadline, the whole does not. */
-static void test_dripping_head(void **state)
+TEST(dripping_head)
 {
 	struct client c;
 	struct answer a;
 	uint64_t began;
 
-	(void)state;
 	web_init();
 	web.http.head_ns = 300 * MS;
 	web_listen();
@@ -406,12 +394,11 @@ static void test_dripping_head(void **state)
 
 /* A request that is being worked on has no deadline of ours; the connection is idle only
  * afterwards. */
-static void test_work_takes_its_time(void **state)
+TEST(work_takes_its_time)
 {
 	struct client c;
 	uint64_t until;
 
-	(void)state;
 	web_init();
 	web.http.head_ns = web.http.body_ns = web.http.idle_ns = web.http.write_ns = 50 * MS;
 	web_listen();
@@ -427,13 +414,12 @@ static void test_work_takes_its_time(void **state)
 }
 
 /* A stream that nobody reads is paused, bounded, and cut off; a large reply too. */
-static void test_stalled_reader(void **state)
+TEST(stalled_reader)
 {
 	static const char *const paths[] = { "/flood", "/big" };
 	int small = 16384;
 	struct client c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		web_init();
 		web.http.write_ns = 200 * MS;
@@ -451,12 +437,11 @@ static void test_stalled_reader(void **state)
 }
 
 /* The same two, read to their end by somebody who takes his time. */
-static void test_slow_reader(void **state)
+TEST(slow_reader)
 {
 	struct client c;
 	size_t sum = 0;
 
-	(void)state;
 	begin(&c);
 	get(&c, "/big");
 	CLIENT_WAIT(&c, c.in.len > FLOOD_LEN);
@@ -486,12 +471,11 @@ static void test_slow_reader(void **state)
 	end(&c);
 }
 
-static void test_streams(void **state)
+TEST(streams)
 {
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin(&c);
 	get(&c, "/stream");
 	expect(&c, "one two");
@@ -513,11 +497,10 @@ static void test_streams(void **state)
 	end(&c);
 }
 
-static void test_events(void **state)
+TEST(events)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	get(&c, "/sse");
 	expect(&c, "id: 7\nevent: progress\ndata: one\ndata: two\ndata: three\ndata: four\n\n"
@@ -527,12 +510,11 @@ static void test_events(void **state)
 	end(&c);
 }
 
-static void test_drain(void **state)
+TEST(drain)
 {
 	struct client idle, busy, begun;
 	struct answer a;
 
-	(void)state;
 	begin(&idle);
 	client_open(&busy);
 	client_open(&begun);
@@ -562,11 +544,10 @@ static void test_drain(void **state)
 }
 
 /* The server goes away under a request, a stream, and an upload. */
-static void test_end_of_server(void **state)
+TEST(end_of_server)
 {
 	struct client c[3];
 
-	(void)state;
 	begin(&c[0]);
 	client_open(&c[1]);
 	client_open(&c[2]);
@@ -582,31 +563,4 @@ static void test_end_of_server(void **state)
 	for (size_t i = 0; i < 3; i++)
 		client_close(&c[i]);
 	web_free();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pipelined_in_order),
-		cmocka_unit_test(test_pipelined_crowd),
-		cmocka_unit_test(test_pipelined_is_fair),
-		cmocka_unit_test(test_pipelined_and_gone),
-		cmocka_unit_test(test_pipelined_without_reading),
-		cmocka_unit_test(test_client_vanishes),
-		cmocka_unit_test(test_vanishes_in_upload),
-		cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_continue),
-		cmocka_unit_test(test_answer_before_body),
-		cmocka_unit_test(test_slow_clients),
-		cmocka_unit_test(test_dripping_head),
-		cmocka_unit_test(test_work_takes_its_time),
-		cmocka_unit_test(test_stalled_reader),
-		cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_streams),
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_end_of_server),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

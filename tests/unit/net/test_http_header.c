@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_http_header.c - Questions about headers: tokens in a list, headers for one hop, upgrades. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 #include "net/http.h"
 #include "net/http_header.h"
 
-static void test_tokens(void **state)
+TEST(tokens)
 {
-	(void)state;
 	assert_true(header_has_token("keep-alive, Upgrade", "upgrade"));
 	assert_true(header_has_token("a\tb", "b"));
 	assert_false(header_has_token("upgrades", "upgrade"));
@@ -22,7 +18,7 @@ static void test_tokens(void **state)
 	assert_false(header_has_token(NULL, "upgrade"));
 }
 
-static void test_hops(void **state)
+TEST(hops)
 {
 	static const char *const hop[] = { "connection", "keep-alive",          "te",
 					   "upgrade",    "transfer-encoding",   "trailer",
@@ -30,7 +26,6 @@ static void test_hops(void **state)
 	static const char *const passed[] = { "host", "content-length", "x-other",
 					      "authorization" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(hop); i++)
 		assert_true(header_is_hop(hop[i], "close, X-Named"));
 	/* A client must not take away the headers that frame and address its request. */
@@ -39,14 +34,13 @@ static void test_hops(void **state)
 	assert_false(header_is_hop("x-named", NULL));
 }
 
-static void test_upgrades(void **state)
+TEST(upgrades)
 {
 	struct http_header headers[] = { { "connection", "Upgrade", 7 },
 					 { "upgrade", "websocket", 9 },
 					 { "content-length", "0", 1 } };
 	struct http_request q = { .method = "GET", .headers = headers, .n_headers = 3 };
 
-	(void)state;
 	assert_true(header_switches(&q));
 	headers[2] = (struct http_header){ "transfer-encoding", "chunked", 7 };
 	assert_false(header_switches(&q));
@@ -56,15 +50,4 @@ static void test_upgrades(void **state)
 	q.http10 = false;
 	headers[1].value = "";
 	assert_false(header_switches(&q));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),
-		cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_upgrades),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

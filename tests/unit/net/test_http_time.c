@@ -3,16 +3,12 @@
  * test_http_time.c - Deadlines of HTTP and WebSocket to the nanosecond, on a connection whose clock
  * is ours.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "../../fuzz/fake_conn.h"
+#include "../unit.h"
 #include "base/clock.h"
 #include "net/http.h"
 #include "net/ws.h"
@@ -114,13 +110,12 @@ static void answer(struct conn *c, const char *text, size_t len)
 
 /* While an answer waits to be read, no further request is begun, and little of the answer is
  * queued. */
-static void test_unread_answers(void **state)
+TEST(unread_answers)
 {
 	static const char body[200000] = "large";
 	struct http_exchange *x;
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	c.stalled = true;
 	deliver(&c, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -147,14 +142,13 @@ static void test_unread_answers(void **state)
 	end(&c);
 }
 
-/* Who has said nothing yet has less time; one byte begins a head, and an answer the time between
- * requests. */
-static void test_first(void **state)
+/* A client that has sent nothing yet has less time; one byte begins a head, and an answer the time
+ * between requests. */
+TEST(first)
 {
 	struct http_config strict = config;
 	struct conn c;
 
-	(void)state;
 	strict.first_ns = 7 * S;
 	memset(&seen, 0, sizeof(seen));
 	fake_init(&c);
@@ -184,11 +178,10 @@ static void test_first(void **state)
 	assert_int_equal(http_live(&strict), 0);
 }
 
-static void test_idle(void **state)
+TEST(idle)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	fake_time(&c, 100 * S - 1);
 	assert_true(fake_open(&c));
@@ -212,11 +205,10 @@ static void test_idle(void **state)
 	end(&c);
 }
 
-static void test_head(void **state)
+TEST(head)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c, "GET / HTTP/1.1\r\n");
 	for (int i = 0; i < 9; i++) {
@@ -242,11 +234,10 @@ static void send_body(struct conn *c, size_t n)
 #define UPLOAD "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n"
 
 /* Five seconds of grace, then a thousand bytes for each second since the beginning. */
-static void test_body_rate(void **state)
+TEST(body_rate)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c, UPLOAD);
 	fake_time(&c, 5 * S - 1);
@@ -282,11 +273,10 @@ static void test_body_rate(void **state)
 }
 
 /* Never too slow, but not done in time. */
-static void test_body_whole(void **state)
+TEST(body_whole)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c, UPLOAD);
 	for (int i = 0; i < 59; i++) {
@@ -301,12 +291,11 @@ static void test_body_whole(void **state)
 
 /* A client that reads something now and then may take as long as it likes; one that does not,
  * may not. */
-static void test_write_progress(void **state)
+TEST(write_progress)
 {
 	static char page[3 << 20];
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	c.stalled = true;
 	deliver(&c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -344,12 +333,11 @@ static void test_write_progress(void **state)
 }
 
 /* The same for a stream whose producer waits to be told to go on. */
-static void test_stream_stall(void **state)
+TEST(stream_stall)
 {
 	static char piece[50000];
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	c.stalled = true;
 	deliver(&c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -371,13 +359,12 @@ static void test_stream_stall(void **state)
 }
 
 /* A producer that does not stop is stopped by the connection, and told so. */
-static void test_stream_overrun(void **state)
+TEST(stream_overrun)
 {
 	static char piece[50000];
 	struct conn c;
 	int r = 0;
 
-	(void)state;
 	begin(&c);
 	c.stalled = true;
 	deliver(&c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -391,11 +378,10 @@ static void test_stream_overrun(void **state)
 }
 
 /* A handler of errors that does not answer is not waited for. */
-static void test_mute_on_error(void **state)
+TEST(mute_on_error)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	mute = true;
 	deliver(&c, "GET / HTTP/9.9\r\n");
@@ -407,12 +393,11 @@ static void test_mute_on_error(void **state)
 }
 
 /* The connection ends under a reply: small, large, and at the end of a stream. */
-static void test_reply_without_room(void **state)
+TEST(reply_without_room)
 {
 	static char page[300000];
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	c.stalled = true;
 	c.max = 0;
@@ -459,11 +444,10 @@ static void test_reply_without_room(void **state)
 }
 
 /* Where the end of the connection is the end of the body, an orderly one would be a lie. */
-static void test_abort_http10(void **state)
+TEST(abort_http10)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c, "GET / HTTP/1.0\r\n\r\n");
 	http_stream(seen.x, 200, NULL);
@@ -476,11 +460,10 @@ static void test_abort_http10(void **state)
 }
 
 /* A stream whose head promised to keep the connection, when the server is drained meanwhile. */
-static void test_drain_under_stream(void **state)
+TEST(drain_under_stream)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
 	http_stream(seen.x, 200, NULL);
@@ -492,12 +475,11 @@ static void test_drain_under_stream(void **state)
 }
 
 /* More than a paused connection may ever hand up. */
-static void test_disobedient_conn(void **state)
+TEST(disobedient_conn)
 {
 	static char junk[100000];
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
 	for (int i = 0; i < 5 && fake_open(&c); i++)
@@ -539,11 +521,10 @@ static struct ws *begin_ws(struct conn *c)
 }
 
 /* An upgrade that is decided later, when nobody further up the stack knows the connection. */
-static void test_ws_upgrade_later(void **state)
+TEST(ws_upgrade_later)
 {
 	struct conn c;
 
-	(void)state;
 	begin(&c);
 	deliver(&c,
 		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -567,12 +548,11 @@ static void test_ws_upgrade_later(void **state)
 }
 
 /* Closing resumes reading: the peer's answer has to be heard. */
-static void test_ws_close_paused(void **state)
+TEST(ws_close_paused)
 {
 	struct conn c;
 	struct ws *w;
 
-	(void)state;
 	w = begin_ws(&c);
 	ws_pause(w, true);
 	ws_close(w, 1000, NULL);
@@ -584,12 +564,11 @@ static void test_ws_close_paused(void **state)
 }
 
 /* Pings less often than answers are due: quiet in between. */
-static void test_ws_times(void **state)
+TEST(ws_times)
 {
 	struct conn c;
 	struct ws *w;
 
-	(void)state;
 	w = begin_ws(&c);
 	ws_set_times(w, &(struct ws_times){ .ping_ns = 100 * S, .pong_ns = 10 * S, .close_ns = S });
 	fake_time(&c, 100 * S);
@@ -605,12 +584,11 @@ static void test_ws_times(void **state)
 }
 
 /* A reason is cut between characters, not inside one. */
-static void test_ws_long_reason(void **state)
+TEST(ws_long_reason)
 {
 	char reason[200];
 	struct conn c;
 
-	(void)state;
 	for (size_t i = 0; i < 99; i++)
 		memcpy(reason + 2 * i, "\xc3\xa9", 3);
 	ws_close(begin_ws(&c), 1000, reason);
@@ -618,11 +596,10 @@ static void test_ws_long_reason(void **state)
 	fake_end(&c);
 }
 
-static void test_ws_ping(void **state)
+TEST(ws_ping)
 {
 	struct conn c;
 
-	(void)state;
 	(void)begin_ws(&c);
 	fake_time(&c, 30 * S - 1);
 	assert_int_equal(c.out.len, 0);
@@ -646,13 +623,12 @@ static void test_ws_ping(void **state)
 
 /* A peer that reads slowly has the ping, and the close, late: it is waited for as long as it takes
  * of what is before. */
-static void test_ws_slow_reader(void **state)
+TEST(ws_slow_reader)
 {
 	static char page[100000];
 	struct conn c;
 	struct ws *w;
 
-	(void)state;
 	w = begin_ws(&c);
 	c.stalled = true;
 	assert_int_equal(ws_send(w, false, page, sizeof(page)), 0);
@@ -689,13 +665,12 @@ static void test_ws_slow_reader(void **state)
 	fake_end(&c);
 }
 
-/* Whoever is not read from cannot be heard, and is not blamed for it. */
-static void test_ws_ping_paused(void **state)
+/* The daemon does not blame a paused peer, from which it reads nothing. */
+TEST(ws_ping_paused)
 {
 	struct conn c;
 	struct ws *w;
 
-	(void)state;
 	w = begin_ws(&c);
 	ws_pause(w, true);
 	fake_time(&c, 1000 * S);
@@ -706,11 +681,10 @@ static void test_ws_ping_paused(void **state)
 	fake_end(&c);
 }
 
-static void test_ws_close_deadline(void **state)
+TEST(ws_close_deadline)
 {
 	struct conn c;
 
-	(void)state;
 	ws_close(begin_ws(&c), 1000, "bye");
 	fake_time(&c, 5 * S - 1);
 	assert_true(fake_open(&c));
@@ -721,12 +695,11 @@ static void test_ws_close_deadline(void **state)
 }
 
 /* The budget of frames: 2000 at once, 1000 a second for ever, not one more. */
-static void test_ws_budget(void **state)
+TEST(ws_budget)
 {
 	static const char pong[] = "\x8a\x80\0\0\0\0";
 	struct conn c;
 
-	(void)state;
 	(void)begin_ws(&c);
 	for (int i = 0; i < 2000; i++)
 		assert_true(fake_deliver(&c, pong, 6));
@@ -741,35 +714,4 @@ static void test_ws_budget(void **state)
 	assert_memory_equal(c.out.data, "\x88\x11\x03\xf0too many frames", 19);
 	fake_end(&c);
 	assert_int_equal(seen.closed, 1008);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unread_answers),
-		cmocka_unit_test(test_first),
-		cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_head),
-		cmocka_unit_test(test_body_rate),
-		cmocka_unit_test(test_body_whole),
-		cmocka_unit_test(test_write_progress),
-		cmocka_unit_test(test_stream_stall),
-		cmocka_unit_test(test_stream_overrun),
-		cmocka_unit_test(test_mute_on_error),
-		cmocka_unit_test(test_reply_without_room),
-		cmocka_unit_test(test_abort_http10),
-		cmocka_unit_test(test_drain_under_stream),
-		cmocka_unit_test(test_disobedient_conn),
-		cmocka_unit_test(test_ws_upgrade_later),
-		cmocka_unit_test(test_ws_close_paused),
-		cmocka_unit_test(test_ws_times),
-		cmocka_unit_test(test_ws_long_reason),
-		cmocka_unit_test(test_ws_ping),
-		cmocka_unit_test(test_ws_slow_reader),
-		cmocka_unit_test(test_ws_ping_paused),
-		cmocka_unit_test(test_ws_close_deadline),
-		cmocka_unit_test(test_ws_budget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,21 +10,7 @@
 #include "net/addr.h"
 #include "net_kit.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	kit_init();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kit_free();
-	return 0;
-}
-
-static void test_loopback_addresses(void **state)
+TEST(loopback_addresses)
 {
 	static const struct {
 		const char *text;
@@ -68,7 +54,6 @@ static void test_loopback_addresses(void **state)
 		{ "[1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc]:1", -EINVAL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct err e = { 0 };
 		int r = addr_is_loopback(cases[i].text, &e);
@@ -79,12 +64,11 @@ static void test_loopback_addresses(void **state)
 	}
 }
 
-static void test_address_messages(void **state)
+TEST(address_messages)
 {
 	struct err e;
 	char huge[5000];
 
-	(void)state;
 	assert_int_equal(listener_tcp(":8001", &e), -EINVAL);
 	assert_string_equal(e.msg, "':8001' names no address; 127.0.0.1:8001 is this machine only, "
 				   "0.0.0.0:8001 every interface");
@@ -103,7 +87,7 @@ static void test_address_messages(void **state)
 	assert_non_null(strstr(e.msg, "write it as"));
 }
 
-static void test_peer_text(void **state)
+TEST(peer_text)
 {
 	static const struct {
 		const char *text, *peer, *host, *net;
@@ -116,7 +100,6 @@ static void test_peer_text(void **state)
 		  "1111:2222:3333:4444:5555:6666:7777:8888", "1111:2222:3333:4444::" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sockaddr_storage ss;
 		struct peer p = { 0 };
@@ -129,12 +112,11 @@ static void test_peer_text(void **state)
 	}
 }
 
-static void test_tcp_errors(void **state)
+TEST(tcp_errors)
 {
 	struct err e = { 0 };
 	char addr[32], want[128];
 
-	(void)state;
 	kit_listen(-1, NULL);
 	(void)snprintf(addr, sizeof(addr), "127.0.0.1:%u", ntohs(kit.to.sin_port));
 	(void)snprintf(want, sizeof(want), "listen on %s: Address already in use; ", addr);
@@ -146,12 +128,11 @@ static void test_tcp_errors(void **state)
 }
 
 /* The address can be taken again at once, although a connection of the last owner lingers. */
-static void test_tcp_again(void **state)
+TEST(tcp_again)
 {
 	struct rec *r;
 	char addr[32];
 
-	(void)state;
 	kit_listen(-1, NULL);
 	(void)snprintf(addr, sizeof(addr), "127.0.0.1:%u", ntohs(kit.to.sin_port));
 	_fd_ int fd = client_new(&r);
@@ -167,7 +148,7 @@ static void test_tcp_again(void **state)
 }
 
 /* [::] hears IPv4 clients as what they are. */
-static void test_dual_stack(void **state)
+TEST(dual_stack)
 {
 	struct err e = { 0 };
 	int fd = listener_tcp("[::]:0", &e);
@@ -175,7 +156,6 @@ static void test_dual_stack(void **state)
 	socklen_t len = sizeof(at);
 	struct rec *r;
 
-	(void)state;
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
 		(void)printf("# skipped: no IPv6 here: %s\n", e.msg);
 		skip();
@@ -222,13 +202,12 @@ static unsigned int mode_of(const char *path)
 	return st.st_mode;
 }
 
-static void test_unix_mode_whatever_the_mask(void **state)
+TEST(unix_mode_whatever_the_mask)
 {
 	static const mode_t masks[] = { 0, 022, 077, 0777 };
 	static const unsigned int modes[] = { 0600, 0660, 0666 };
 	struct place p = place_new();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(modes); k++) {
 			mode_t old = umask(masks[i]);
@@ -244,12 +223,11 @@ static void test_unix_mode_whatever_the_mask(void **state)
 	place_free(&p);
 }
 
-static void test_unix_stale_and_live(void **state)
+TEST(unix_stale_and_live)
 {
 	struct place p = place_new();
 	struct err e = { 0 };
 
-	(void)state;
 	_fd_ int first = listener_unix(p.path, 0600, &e);
 
 	assert_true(first >= 0);
@@ -266,7 +244,7 @@ static void test_unix_stale_and_live(void **state)
 }
 
 /* A live server whose backlog is full is not stale. */
-static void test_unix_full_backlog_is_live(void **state)
+TEST(unix_full_backlog_is_live)
 {
 	struct place p = place_new();
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -274,7 +252,6 @@ static void test_unix_full_backlog_is_live(void **state)
 	_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	_fd_ int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	memcpy(at.sun_path, p.path, sizeof(p.path));
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(fd, 0), 0);
@@ -290,13 +267,12 @@ static void test_unix_full_backlog_is_live(void **state)
 	place_free(&p);
 }
 
-static void test_unix_errors(void **state)
+TEST(unix_errors)
 {
 	struct place p = place_new();
 	struct err e = { 0 };
 	char longest[200];
 
-	(void)state;
 	/* Not a socket: nobody's file is removed. */
 	fd_close(open(p.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(listener_unix(p.path, 0600, &e), -EEXIST);
@@ -327,12 +303,11 @@ static bool is_closed(int fd)
 	return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-static void test_cap_total(void **state)
+TEST(cap_total)
 {
 	const size_t cap = 5;
 	int fds[8];
 
-	(void)state;
 	kit.config.max_conns = cap;
 	kit_listen(-1, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
@@ -359,12 +334,11 @@ static void test_cap_total(void **state)
 
 /* One address: the newest gets in, the oldest stranger goes, and those who said who they are stay.
  */
-static void test_strangers(void **state)
+TEST(strangers)
 {
 	struct rec *recs[4];
 	int fds[4];
 
-	(void)state;
 	kit.config.max_strangers = 3;
 	kit_listen(-1, NULL);
 	for (size_t i = 0; i < 3; i++)
@@ -423,12 +397,11 @@ static int connect_from(uint32_t host)
 }
 
 /* Many addresses fill all places: the oldest stranger of all goes, and admitted ones stay. */
-static void test_strangers_of_many_addresses(void **state)
+TEST(strangers_of_many_addresses)
 {
 	const size_t cap = 6;
 	int fds[8];
 
-	(void)state;
 	kit.config.max_conns = cap;
 	kit.config.max_strangers = 2;
 	kit_listen(-1, NULL);
@@ -457,9 +430,8 @@ static void test_strangers_of_many_addresses(void **state)
 		fd_close(fds[i]);
 }
 
-static void test_unwanted(void **state)
+TEST(unwanted)
 {
-	(void)state;
 	kit.refuse = true;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_connect();
@@ -475,9 +447,8 @@ static void close_at_once(struct rec *r)
 	conn_close(r->c, -EBUSY);
 }
 
-static void test_close_inside_accept(void **state)
+TEST(close_inside_accept)
 {
-	(void)state;
 	kit.on_accept = close_at_once;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_connect();
@@ -496,11 +467,10 @@ static void stop_listening(struct rec *r)
 	listener_stop(kit.ls);
 }
 
-static void test_stop(void **state)
+TEST(stop)
 {
 	int fds[3];
 
-	(void)state;
 	kit.on_accept = stop_listening;
 	kit_listen(-1, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
@@ -526,12 +496,11 @@ static void test_stop(void **state)
 		fd_close(fds[i]);
 }
 
-static void test_free_ends_what_is_left(void **state)
+TEST(free_ends_open_connections)
 {
 	struct rec *r[3];
 	_mem_ char *data = pattern_new(3 << 20);
 
-	(void)state;
 	kit_listen(-1, NULL);
 	_fd_ int a = client_new(&r[0]), b = client_new(&r[1]), c = client_new(&r[2]);
 
@@ -550,11 +519,10 @@ static void test_free_ends_what_is_left(void **state)
 	(void)c;
 }
 
-static void test_bad_descriptor(void **state)
+TEST(bad_descriptor)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(listener_start(&kit.loop, -1, NULL, &kit.config, &kit.ls, &e), -EBADF);
 	assert_null(kit.ls);
 }
@@ -563,12 +531,11 @@ static void test_bad_descriptor(void **state)
  * Out of descriptors: the connection waits in the backlog, the loop does not spin, others go on;
  * and when there are descriptors again, it is accepted. In a child, for the limit.
  */
-static void starve(void *arg)
+CHILD_TEST(out_of_descriptors)
 {
 	struct rlimit limit;
 	struct rec *r;
 
-	(void)arg;
 	kit_listen(-1, NULL);
 	int first = client_new(&r), second = client_connect();
 
@@ -599,12 +566,6 @@ static void starve(void *arg)
 	kit_free();
 }
 
-static void test_out_of_descriptors(void **state)
-{
-	(void)state;
-	child_run(starve, NULL);
-}
-
 /* Hundreds of connections, all served, none left behind. */
 static void echo(struct rec *r)
 {
@@ -617,12 +578,11 @@ static void echo_setup(struct rec *r)
 	r->on_data = echo;
 }
 
-static void test_many_connections(void **state)
+TEST(many_connections)
 {
 	int fds[300];
 	size_t closed = 0;
 
-	(void)state;
 	kit.on_accept = echo_setup;
 	kit_listen(-1, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -642,34 +602,4 @@ static void test_many_connections(void **state)
 	}
 	assert_int_equal(closed, ARRAY_SIZE(fds));
 	WAIT_FOR(listener_count(kit.ls) == 0);
-}
-
-#define unit(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		unit(test_loopback_addresses),
-		unit(test_address_messages),
-		unit(test_peer_text),
-		unit(test_tcp_errors),
-		unit(test_tcp_again),
-		unit(test_dual_stack),
-		unit(test_unix_mode_whatever_the_mask),
-		unit(test_unix_stale_and_live),
-		unit(test_unix_full_backlog_is_live),
-		unit(test_unix_errors),
-		unit(test_cap_total),
-		unit(test_strangers),
-		unit(test_strangers_of_many_addresses),
-		unit(test_unwanted),
-		unit(test_close_inside_accept),
-		unit(test_stop),
-		unit(test_free_ends_what_is_left),
-		unit(test_bad_descriptor),
-		unit(test_out_of_descriptors),
-		unit(test_many_connections),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

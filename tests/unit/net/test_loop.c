@@ -3,9 +3,7 @@
 #include "net/loop.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -34,6 +31,8 @@ static int teardown(void **state)
 	loop_free(&loop);
 	return 0;
 }
+
+struct unit_fixture unit_fixture = { setup, teardown };
 
 static void stop_timer(struct timer *t)
 {
@@ -98,24 +97,22 @@ static void remove_victim(struct watch *w, uint32_t events)
 }
 
 /* Two are ready in one round; the first to be called frees both. */
-static void test_removal_of_the_other(void **state)
+TEST(removal_of_the_other)
 {
 	int calls = 0;
 	struct ready *a = ready_new(remove_victim, &calls), *b = ready_new(remove_victim, &calls);
 
-	(void)state;
 	a->victim = b;
 	b->victim = a;
 	run_for(5);
 	assert_int_equal(calls, 1);
 }
 
-static void test_removal_of_itself(void **state)
+TEST(removal_of_itself)
 {
 	int calls = 0;
 	struct ready *a = ready_new(remove_victim, &calls);
 
-	(void)state;
 	a->victim = a;
 	run_for(5);
 	assert_int_equal(calls, 1);
@@ -142,12 +139,11 @@ static void replace_other(struct watch *w, uint32_t events)
 	loop_del(&r->w);
 }
 
-static void test_readded_watch_gets_no_old_event(void **state)
+TEST(readded_watch_gets_no_old_event)
 {
 	int calls = 0;
 	struct ready *a = ready_new(replace_other, &calls), *b = ready_new(replace_other, &calls);
 
-	(void)state;
 	a->victim = b;
 	b->victim = a;
 	run_for(5);
@@ -167,13 +163,12 @@ static void silence_other(struct watch *w, uint32_t events)
 	loop_mod(w, 0);
 }
 
-/* What is no longer asked for is not told, although the kernel had said it before. */
-static void test_mod_holds_within_the_round(void **state)
+/* An event that is no longer wanted is not reported, although the kernel had it before. */
+TEST(mod_holds_within_the_round)
 {
 	int calls = 0;
 	struct ready *a = ready_new(silence_other, &calls), *b = ready_new(silence_other, &calls);
 
-	(void)state;
 	a->victim = b;
 	b->victim = a;
 	run_for(5);
@@ -192,12 +187,11 @@ static void hang_up(struct watch *w, uint32_t events)
 	loop_del(w);
 }
 
-static void test_hang_up_comes_unasked(void **state)
+TEST(hang_up_comes_unasked)
 {
 	int p[2];
 	uint32_t seen = 0;
 
-	(void)state;
 	assert_int_equal(pipe(p), 0);
 	struct watch w = { .fd = p[0], .fn = hang_up, .arg = &seen };
 
@@ -209,12 +203,11 @@ static void test_hang_up_comes_unasked(void **state)
 	fd_close(p[0]);
 }
 
-static void test_add_errors(void **state)
+TEST(add_errors)
 {
 	struct err e = { 0 };
 	struct watch w = { .fd = -1, .events = EPOLLIN };
 
-	(void)state;
 	assert_int_equal(loop_add(&loop, &w, &e), -EBADF);
 	assert_string_equal(e.msg, "watch descriptor -1: Bad file descriptor");
 	assert_null(w.loop);
@@ -233,11 +226,10 @@ static void count_once(struct watch *w, uint32_t events)
 }
 
 /* More than one batch of descriptors: all are served. */
-static void test_many_watches(void **state)
+TEST(many_watches)
 {
 	volatile int calls = 0; /* changed through a pointer, by the loop */
 
-	(void)state;
 	for (int i = 0; i < 700; i++)
 		(void)ready_new(count_once, (void *)&calls);
 	RUN_UNTIL(calls >= 700);
@@ -261,12 +253,11 @@ static void model_timer(struct timer *t)
 	fired[t - timers]++;
 }
 
-static void test_timers_in_order_and_never_early(void **state)
+TEST(timers_in_order_and_never_early)
 {
 	static bool set[TIMERS];
 	uint64_t now = clock_now_ns();
 
-	(void)state;
 	srandom(3);
 	for (size_t i = 0; i < 4 * TIMERS; i++) {
 		size_t k = (size_t)random() % TIMERS;
@@ -286,12 +277,11 @@ static void test_timers_in_order_and_never_early(void **state)
 	assert_int_equal(loop.n_timers, 0);
 }
 
-static void test_timers_are_cheap(void **state)
+TEST(timers_are_cheap)
 {
 	static struct timer many[100000];
 	uint64_t start = clock_now_ns();
 
-	(void)state;
 	for (int round = 0; round < 3; round++)
 		for (size_t i = 0; i < ARRAY_SIZE(many); i++)
 			timer_set(&loop, &many[i],
@@ -304,11 +294,10 @@ static void test_timers_are_cheap(void **state)
 }
 
 /* The last part of a millisecond is slept through, not spun through. */
-static void test_waits_are_rounded_up(void **state)
+TEST(waits_are_rounded_up)
 {
 	struct timespec a, b;
 
-	(void)state;
 	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a), 0);
 	for (int i = 0; i < 50; i++) {
 		struct timer t = { .fn = stop_timer, .arg = &loop };
@@ -337,13 +326,12 @@ static void defer_again(struct deferred *d)
 	loop_defer(&loop, d);
 }
 
-static void test_rounds_are_finite(void **state)
+TEST(rounds_are_finite)
 {
 	struct timer greedy = { .fn = rearm_in_the_past };
 	int deferrals = 0, calls = 0;
 	struct deferred again = { .fn = defer_again, .arg = &deferrals };
 
-	(void)state;
 	timer_set(&loop, &greedy, 0);
 	loop_defer(&loop, &again);
 	(void)ready_new(count_once, &calls);
@@ -366,11 +354,10 @@ static void cancel_other(struct timer *t)
 }
 
 /* Two are due in one round; the first to be called frees both. */
-static void test_timer_cancels_the_other(void **state)
+TEST(timer_cancels_the_other)
 {
 	struct timer *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
 
-	(void)state;
 	assert_true(a && b);
 	*a = (struct timer){ .fn = cancel_other, .arg = b };
 	*b = (struct timer){ .fn = cancel_other, .arg = a };
@@ -381,11 +368,10 @@ static void test_timer_cancels_the_other(void **state)
 	assert_int_equal(timer_calls, 1);
 }
 
-static void test_far_timers(void **state)
+TEST(far_timers)
 {
 	struct timer far[] = { { .fn = model_timer }, { .fn = model_timer } };
 
-	(void)state;
 	timer_set(&loop, &far[0], UINT64_MAX);
 	timer_set(&loop, &far[1], clock_now_ns() + UINT64_C(400) * 86400 * CLOCK_NS_PER_S);
 	run_for(5);
@@ -393,18 +379,17 @@ static void test_far_timers(void **state)
 	timer_cancel(&far[0]);
 	timer_cancel(&far[0]);
 	assert_ptr_equal(far[1].loop, &loop);
-	/* What is still set when the loop goes can be cancelled later. */
+	/* A timer that is still set when the loop goes can be cancelled later. */
 	loop_free(&loop);
 	timer_cancel(&far[1]);
 	assert_int_equal(loop_init(&loop, NULL), 0);
 }
 
-static void test_timer_moves_between_loops(void **state)
+TEST(timer_moves_between_loops)
 {
 	struct loop other;
 	struct timer t = { .fn = stop_timer };
 
-	(void)state;
 	assert_int_equal(loop_init(&other, NULL), 0);
 	timer_set(&loop, &t, 1);
 	t.arg = &other;
@@ -448,11 +433,10 @@ static void drop_c_add_a(struct deferred *d)
 	loop_defer(&loop, &work[0]);
 }
 
-static void test_deferred_order_and_removal(void **state)
+TEST(deferred_order_and_removal)
 {
 	struct deferred change = { .fn = drop_c_add_a };
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		loop_defer(&loop, &work[i]);
 	loop_defer(&loop, &work[0]); /* already there */
@@ -482,13 +466,12 @@ static void on_signal(int signo)
 	(void)signo;
 }
 
-static void test_interrupted_wait(void **state)
+TEST(interrupted_wait)
 {
 	struct sigaction old, act = { .sa_handler = on_signal }; /* no SA_RESTART */
 	struct itimerval every = { { 0, 2000 }, { 0, 2000 } }, off = { 0 };
 	uint64_t start = clock_now_ns();
 
-	(void)state;
 	assert_int_equal(sigaction(SIGALRM, &act, &old), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &every, NULL), 0);
 	run_for(30);
@@ -497,11 +480,10 @@ static void test_interrupted_wait(void **state)
 	assert_true(clock_now_ns() - start >= 30 * CLOCK_NS_PER_MS);
 }
 
-static void test_stop_before_run(void **state)
+TEST(stop_before_run)
 {
 	int calls = 0;
 
-	(void)state;
 	(void)ready_new(count_once, &calls);
 	loop_stop(&loop);
 	assert_int_equal(loop_run(&loop, NULL), 0);
@@ -510,40 +492,11 @@ static void test_stop_before_run(void **state)
 	assert_int_equal(calls, 1);
 }
 
-static void test_broken_epoll_is_an_error(void **state)
+TEST(broken_epoll_is_an_error)
 {
 	struct err e = { 0 };
 
-	(void)state;
 	loop.epoll = fd_close(loop.epoll);
 	assert_int_equal(loop_run(&loop, &e), -EBADF);
 	assert_string_equal(e.msg, "wait for events: Bad file descriptor");
-}
-
-#define unit(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		unit(test_removal_of_the_other),
-		unit(test_removal_of_itself),
-		unit(test_readded_watch_gets_no_old_event),
-		unit(test_mod_holds_within_the_round),
-		unit(test_hang_up_comes_unasked),
-		unit(test_add_errors),
-		unit(test_many_watches),
-		unit(test_timers_in_order_and_never_early),
-		unit(test_timers_are_cheap),
-		unit(test_waits_are_rounded_up),
-		unit(test_rounds_are_finite),
-		unit(test_timer_cancels_the_other),
-		unit(test_far_timers),
-		unit(test_timer_moves_between_loops),
-		unit(test_deferred_order_and_removal),
-		unit(test_interrupted_wait),
-		unit(test_stop_before_run),
-		unit(test_broken_epoll_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,11 @@
  * nothing. */
 #include "net/prescan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/fd.h"
 
@@ -200,23 +197,21 @@ static void check(const struct row *row, size_t step)
 	assert_int_equal(used, 0);
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		for (size_t step = 1; step <= rows[i].len; step++)
 			check(&rows[i], step);
 	print_message("%zu heads\n", ARRAY_SIZE(rows));
 }
 
-/* What is behind the head is not touched, and every beginning of a good head asks for more. */
-static void test_where_it_ends(void **state)
+/* Bytes behind the head are not touched, and every beginning of a good head asks for more. */
+TEST(where_it_ends)
 {
 	static const char text[] = "\r\n" POST "Content-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n";
 	size_t head = (size_t)(strstr(text, "abc") - text), used;
 	struct prescan p;
 
-	(void)state;
 	for (size_t n = 0; n < head; n++)
 		assert_int_equal(feed(&p, text, n, sizeof(text)), PRESCAN_MORE);
 	prescan_init(&p, HEAD_MAX, TARGET_MAX);
@@ -232,11 +227,10 @@ static void test_where_it_ends(void **state)
 	assert_false(p.chunked);
 }
 
-static void test_facts(void **state)
+TEST(facts)
 {
 	struct prescan p;
 
-	(void)state;
 	static const char chunked[] = POST "Transfer-Encoding: chunked\r\n\r\n";
 
 	assert_int_equal(feed(&p, chunked, sizeof(chunked) - 1, 9), PRESCAN_DONE);
@@ -256,12 +250,11 @@ static void put_headers(struct buf *b, size_t n)
 	(void)buf_puts(b, "\r\n");
 }
 
-static void test_limits(void **state)
+TEST(limits)
 {
 	_buf_ struct buf b = BUF_INIT(1 << 20);
 	struct prescan p;
 
-	(void)state;
 	put_headers(&b, PRESCAN_HEADERS_MAX);
 	assert_int_equal(feed(&p, b.data, b.len, b.len), PRESCAN_DONE);
 	buf_clear(&b);
@@ -293,16 +286,4 @@ static void test_limits(void **state)
 	assert_int_equal(feed(&p, b.data, b.len, 1), PRESCAN_BAD);
 	assert_int_equal(p.status, 431);
 	assert_int_equal(p.head_len, HEAD_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_where_it_ends),
-		cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_limits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,15 +13,12 @@
 #include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -90,7 +87,7 @@ static void open_for(const struct pair *p, struct sockdiag *d)
 		fail_msg("%s", e.msg);
 }
 
-static void test_ways(void **state)
+TEST(ways)
 {
 	static const struct {
 		const char *listen, *to;
@@ -103,7 +100,6 @@ static void test_ways(void **state)
 		{ "127.0.0.1:0", "[::ffff:127.0.0.1]:0" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct pair p = pair_listen(rows[i].listen);
 		struct sockdiag d;
@@ -125,15 +121,14 @@ static void test_ways(void **state)
 	}
 }
 
-/* A socket is its maker's, whoever holds it later. */
-static void test_another_user(void **state)
+/* A socket belongs to its maker, even when another process holds it later. */
+TEST(another_user)
 {
 	struct pair p = pair_listen("127.0.0.1:0");
 	struct sockdiag d;
 	uid_t uid = 12345;
 	int way[2];
 
-	(void)state;
 	if (geteuid() != 0) {
 		(void)printf("# skipped: only root can be another user\n");
 		skip();
@@ -173,13 +168,12 @@ static void test_another_user(void **state)
 }
 
 /* Gone: the kernel's answer would be user 0, or somebody who listens on the same port. */
-static void test_nobody(void **state)
+TEST(nobody)
 {
 	struct pair p = pair_listen("127.0.0.1:0");
 	struct sockdiag d;
 	uid_t uid = 12345;
 
-	(void)state;
 	open_for(&p, &d);
 	pair_connect(&p, NULL, -1);
 	p.client = fd_close(p.client);
@@ -208,7 +202,7 @@ static void test_nobody(void **state)
 }
 
 /* Somebody else's connection from the port of one that was reset is not taken for it. */
-static void test_port_taken_again(void **state)
+TEST(port_taken_again)
 {
 	struct pair p = pair_listen("127.0.0.1:0"), second = p;
 	struct sockdiag d;
@@ -216,7 +210,6 @@ static void test_port_taken_again(void **state)
 	const struct linger now = { .l_onoff = 1 };
 	uid_t uid = 12345;
 
-	(void)state;
 	open_for(&p, &d);
 	pair_connect(&p, NULL, client_at(&from));
 	assert_int_equal(send(p.client, "x", 1, 0), 1);
@@ -279,7 +272,7 @@ static int list_unix(int fd)
 	return hear(fd);
 }
 
-static void test_nothing_else(void **state)
+TEST(nothing_else)
 {
 	struct pair p = pair_listen("127.0.0.1:0"), other = pair_listen("127.0.0.1:0");
 	struct inet_diag_sockid id = { .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } };
@@ -288,7 +281,6 @@ static void test_nothing_else(void **state)
 	struct sockdiag d;
 	_fd_ int plain = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
-	(void)state;
 	open_for(&p, &d);
 	pair_connect(&p, NULL, -1);
 	pair_connect(&other, NULL, -1);
@@ -296,7 +288,7 @@ static void test_nothing_else(void **state)
 	id.idiag_src[0] = id.idiag_dst[0] = from.sin_addr.s_addr;
 	id.idiag_sport = from.sin_port;
 	id.idiag_dport = ((struct sockaddr_in *)&other.at)->sin_port;
-	/* What a plain socket of its kind hears: lists, and connections to other ports. */
+	/* A plain socket of its kind gets lists, and connections to other ports. */
 	assert_true(ask_inet(plain, NLM_F_DUMP, IPPROTO_TCP, NULL) > 0);
 	assert_true(ask_inet(plain, 0, IPPROTO_TCP, &id) == 1);
 	assert_true(list_unix(plain) > 0);
@@ -330,14 +322,13 @@ static void test_nothing_else(void **state)
 	sockdiag_close(&d);
 }
 
-static void test_bad_listener(void **state)
+TEST(bad_listener)
 {
 	struct err e = { 0 };
 	struct sockdiag d;
 	_fd_ int local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	_fd_ int idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	assert_true(sockdiag_open(local, &d, &e) < 0);
 	assert_int_equal(d.fd, -1);
 	assert_true(sockdiag_open(idle, &d, &e) < 0);
@@ -345,14 +336,13 @@ static void test_bad_listener(void **state)
 	assert_non_null(strstr(e.msg, "sock_diag"));
 }
 
-static void test_cost(void **state)
+TEST(cost)
 {
 	struct pair p = pair_listen("127.0.0.1:0");
 	struct sockdiag d;
 	uid_t uid;
 	const int n = 20000;
 
-	(void)state;
 	open_for(&p, &d);
 	pair_connect(&p, NULL, -1);
 	uint64_t begin = clock_now_ns();
@@ -363,16 +353,4 @@ static void test_cost(void **state)
 	pair_end(&p);
 	fd_close(p.listener);
 	sockdiag_close(&d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ways),         cmocka_unit_test(test_another_user),
-		cmocka_unit_test(test_nobody),       cmocka_unit_test(test_port_taken_again),
-		cmocka_unit_test(test_nothing_else), cmocka_unit_test(test_bad_listener),
-		cmocka_unit_test(test_cost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

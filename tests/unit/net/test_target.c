@@ -3,16 +3,13 @@
 #include "net/target.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/fd.h"
 
-static void test_split(void **state)
+TEST(split)
 {
 	static const struct {
 		const char *text, *authority, *path, *query; /* path NULL: refused */
@@ -42,7 +39,6 @@ static void test_split(void **state)
 		{ "/a?b#c", NULL, NULL, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct target t;
 		const char *why = NULL;
@@ -65,7 +61,7 @@ static void test_split(void **state)
 	}
 }
 
-static void test_decode(void **state)
+TEST(decode)
 {
 	static const struct {
 		const char *text, *out; /* out NULL: refused */
@@ -106,7 +102,6 @@ static void test_decode(void **state)
 		{ "", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *why = NULL;
 		char out[64];
@@ -134,7 +129,7 @@ static void test_decode(void **state)
 	assert_int_equal(target_decode_path(dots, strlen(dots), 3, out, &why), -EINVAL);
 }
 
-static void test_host(void **state)
+TEST(host)
 {
 	static const char *const good[] = { "h",        "localhost:8001", "127.0.0.1",
 					    "a.b-c_d.", "[::1]",          "[::1]:0",
@@ -145,7 +140,6 @@ static void test_host(void **state)
 					   "h,h",  "h%41", "[::1]:x", "\xc3\xa9", "h\t" };
 	char long_name[300];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
 		assert_true(host_valid(good[i], strlen(good[i])));
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
@@ -156,7 +150,7 @@ static void test_host(void **state)
 	assert_false(host_valid(long_name, 256));
 }
 
-static void test_query(void **state)
+TEST(query)
 {
 	static const char text[] = "a=1&&b=x+y%26z&c&=d&e=f=g&h=%C3%A9&i=%FF";
 	static const char *const pairs[][2] = { { "a", "1" },   { "b", "x y&z" },
@@ -168,7 +162,6 @@ static void test_query(void **state)
 	_buf_ struct buf value = BUF_INIT(64);
 	const char *pos = text;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		assert_int_equal(query_next(&pos, &name, &value), 1);
 		assert_string_equal(buf_str(&name), pairs[i][0]);
@@ -188,16 +181,4 @@ static void test_query(void **state)
 
 	pos = "a=1234";
 	assert_int_equal(query_next(&pos, &name, &small), -EMSGSIZE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_host),
-		cmocka_unit_test(test_query),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

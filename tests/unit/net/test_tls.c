@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_tls.c - What is negotiated and what is refused: certificates, versions, protocols,
+ * test_tls.c - Negotiation and refusals: certificates, versions, protocols,
  * resumption, bytes that are no TLS, and handshakes that do not end.
  */
 #include "tls_kit.h"
-
-static int setup(void **state)
-{
-	(void)state;
-	kit_init();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kit_free();
-	return 0;
-}
 
 /* Files */
 
@@ -33,9 +19,8 @@ static void expect_error(const char *cert, const char *key, int code, const char
 	assert_int_equal(ERR_peek_error(), 0);
 }
 
-static void test_files(void **state)
+TEST(files)
 {
-	(void)state;
 	expect_error("/nonexistent/c", key_file, -ENOENT, "certificate '/nonexistent/c'");
 	expect_error(cert_file, "/nonexistent/k", -ENOENT, "key '/nonexistent/k'");
 	expect_error(bad_file, key_file, -EINVAL, "is not a PEM certificate chain");
@@ -48,9 +33,8 @@ static void test_files(void **state)
 
 /* Negotiation */
 
-static void test_versions_and_protocol(void **state)
+TEST(versions_and_protocol)
 {
-	(void)state;
 	kit_listen(-1, server);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		struct client cl = client_begin(versions[i], versions[i], "\x02h2\x08http/1.1");
@@ -82,9 +66,8 @@ static void expect_no_handshake(struct client cl)
 	assert_int_equal(kit.n_recs, 0); /* nobody above ever heard of it */
 }
 
-static void test_refused_handshakes(void **state)
+TEST(refused_handshakes)
 {
-	(void)state;
 	kit_listen(-1, server);
 	expect_no_handshake(client_begin(TLS1_VERSION, TLS1_1_VERSION, NULL));
 	expect_no_handshake(client_begin(TLS1_2_VERSION, TLS1_3_VERSION, "\x02h2"));
@@ -100,12 +83,11 @@ static void test_refused_handshakes(void **state)
 	}
 }
 
-static void test_renegotiation_is_refused(void **state)
+TEST(renegotiation_is_refused)
 {
 	struct rec *r;
 	char byte;
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_ready(TLS1_2_VERSION, &r);
 
@@ -130,11 +112,10 @@ static bool reconnect(SSL_SESSION *session)
 	return reused;
 }
 
-static void test_tickets_end_with_the_server(void **state)
+TEST(tickets_end_with_the_server)
 {
 	struct rec *r;
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_ready(TLS1_3_VERSION, &r);
 
@@ -180,12 +161,11 @@ static void expect_thrown_out(const char *data, size_t len)
 	assert_int_equal(kit.n_recs, 0);
 }
 
-static void test_plaintext_is_refused(void **state)
+TEST(plaintext_is_refused)
 {
 	static const char get[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	_mem_ char *big = malloc(1 << 20);
 
-	(void)state;
 	kit_listen(-1, server);
 	expect_thrown_out(get, sizeof(get) - 1);
 	memset(big, 'A', 1 << 20);
@@ -197,12 +177,11 @@ static void test_plaintext_is_refused(void **state)
 }
 
 /* A hello that announces far more than it may: refused before it is collected. */
-static void test_huge_hello(void **state)
+TEST(huge_hello)
 {
 	_mem_ char *data = calloc(1, 4 << 20);
 	size_t n = 0;
 
-	(void)state;
 	kit_listen(-1, server);
 	while (n + 16389 < 4 << 20) {
 		memcpy(data + n, "\x16\x03\x01\x40\x00", 5);
@@ -213,12 +192,11 @@ static void test_huge_hello(void **state)
 }
 
 /* Deterministic damage to a real hello: refused or ignored, never more. */
-static void test_damaged_hello(void **state)
+TEST(damaged_hello)
 {
 	unsigned char hello[1024];
 	int pair[2];
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_begin(TLS1_2_VERSION, TLS1_3_VERSION, "\x08http/1.1");
 
@@ -244,10 +222,9 @@ static void test_damaged_hello(void **state)
 	assert_int_equal(kit.n_recs, 0);
 }
 
-/* Whoever does not complete the handshake has ten seconds. The test moves the clock's hand. */
-static void test_handshake_deadline(void **state)
+/* A handshake has ten seconds. The test moves the clock's hand. */
+TEST(handshake_deadline)
 {
-	(void)state;
 	kit_listen(-1, server);
 	_fd_ int fd = client_connect();
 	char byte;
@@ -275,9 +252,8 @@ static void test_handshake_deadline(void **state)
 }
 
 /* Caps count those that are still shaking hands. */
-static void test_cap_counts_handshakes(void **state)
+TEST(cap_counts_handshakes)
 {
-	(void)state;
 	kit.config.max_conns = 2;
 	kit_listen(-1, server);
 	_fd_ int a = client_connect(), b = client_connect(), c = client_connect();
@@ -289,11 +265,10 @@ static void test_cap_counts_handshakes(void **state)
 	(void)c;
 }
 
-static void test_unwanted_after_handshake(void **state)
+TEST(unwanted_after_handshake)
 {
 	char byte;
 
-	(void)state;
 	kit.refuse = true;
 	kit_listen(-1, server);
 	struct client cl = client_begin(TLS1_3_VERSION, TLS1_3_VERSION, NULL);
@@ -302,25 +277,4 @@ static void test_unwanted_after_handshake(void **state)
 	assert_int_equal(TRY(&cl, SSL_read(cl.ssl, &byte, 1)), 0);
 	WAIT_FOR(listener_count(kit.ls) == 0);
 	client_end(&cl);
-}
-
-#define unit(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		unit(test_versions_and_protocol),
-		unit(test_refused_handshakes),
-		unit(test_renegotiation_is_refused),
-		unit(test_tickets_end_with_the_server),
-		unit(test_plaintext_is_refused),
-		unit(test_huge_hello),
-		unit(test_damaged_hello),
-		unit(test_handshake_deadline),
-		unit(test_cap_counts_handshakes),
-		unit(test_unwanted_after_handshake),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -5,28 +5,13 @@
  */
 #include "tls_kit.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	kit_init();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	kit_free();
-	return 0;
-}
-
 /* Bytes */
 
-static void test_large_both_ways(void **state)
+TEST(large_both_ways)
 {
 	size_t len = 5 << 20;
 	_mem_ char *data = pattern_new(len), *got = malloc(len);
 
-	(void)state;
 	kit.config.queue_max = 8 << 20;
 	kit_listen(-1, server);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
@@ -50,13 +35,12 @@ static void test_large_both_ways(void **state)
 	}
 }
 
-static void test_queue_is_bounded(void **state)
+TEST(queue_is_bounded)
 {
 	struct rec *r;
 	_mem_ char *data = calloc(1, 32 << 20);
 	int result = 0;
 
-	(void)state;
 	kit.config.queue_max = 256 << 10;
 	kit.config.queue_high = 128 << 10;
 	kit_listen(-1, server);
@@ -84,11 +68,10 @@ static void pause_now(struct rec *r)
 }
 
 /* Several records come in one piece of the socket: a pause between them holds, nothing is lost. */
-static void test_pause_between_records(void **state)
+TEST(pause_between_records)
 {
 	struct rec *r;
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_ready(TLS1_3_VERSION, &r);
 
@@ -121,11 +104,10 @@ static void close_now(struct rec *r)
 	conn_close(r->c, -ECANCELED);
 }
 
-static void test_close_between_records(void **state)
+TEST(close_between_records)
 {
 	struct rec *r;
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_ready(TLS1_3_VERSION, &r);
 
@@ -140,11 +122,10 @@ static void test_close_between_records(void **state)
 
 /* Ends */
 
-static void test_close_notify_from_us(void **state)
+TEST(close_notify_from_us)
 {
 	char got[8];
 
-	(void)state;
 	kit_listen(-1, server);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		for (int abrupt = 0; abrupt < 2; abrupt++) {
@@ -168,9 +149,8 @@ static void test_close_notify_from_us(void **state)
 }
 
 /* The client says that it is done, and still gets its answer. */
-static void test_half_close(void **state)
+TEST(half_close)
 {
-	(void)state;
 	kit_listen(-1, server);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		struct rec *r;
@@ -193,10 +173,9 @@ static void test_half_close(void **state)
 	}
 }
 
-/* A stream that just stops was cut, by whomever: never an orderly end. */
-static void test_cut(void **state)
+/* A stream that just stops was cut: never an orderly end. */
+TEST(cut)
 {
-	(void)state;
 	kit_listen(-1, server);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		for (int paused = 0; paused < 2; paused++) {
@@ -214,9 +193,8 @@ static void test_cut(void **state)
 }
 
 /* Paused: a client that says goodbye and closes is noticed, although the goodbye is encrypted. */
-static void test_paused_goodbye(void **state)
+TEST(paused_goodbye)
 {
-	(void)state;
 	kit_listen(-1, server);
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		struct rec *r;
@@ -233,13 +211,12 @@ static void test_paused_goodbye(void **state)
 	}
 }
 
-static void test_paused_goodbye_behind_data(void **state)
+TEST(paused_goodbye_behind_data)
 {
 	struct rec *r;
 	size_t len = 100 << 10;
 	_mem_ char *data = pattern_new(len);
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_ready(TLS1_3_VERSION, &r);
 
@@ -257,12 +234,11 @@ static void test_paused_goodbye_behind_data(void **state)
 	client_end(&cl);
 }
 
-static void test_key_update(void **state)
+TEST(key_update)
 {
 	struct rec *r;
 	char got[4];
 
-	(void)state;
 	kit_listen(-1, server);
 	struct client cl = client_ready(TLS1_3_VERSION, &r);
 
@@ -279,11 +255,10 @@ static void test_key_update(void **state)
 }
 
 /* Broken records after the handshake end the connection, as a failure. */
-static void test_damaged_record(void **state)
+TEST(damaged_record)
 {
 	static const char record[] = "\x17\x03\x03\x00\x1e not a record at all, but long";
 
-	(void)state;
 	kit_listen(-1, server);
 	for (int paused = 0; paused < 2; paused++) {
 		struct rec *r;
@@ -297,25 +272,4 @@ static void test_damaged_record(void **state)
 		assert_int_equal(r->pieces, 0);
 		client_end(&cl);
 	}
-}
-
-#define unit(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		unit(test_large_both_ways),
-		unit(test_queue_is_bounded),
-		unit(test_pause_between_records),
-		unit(test_close_between_records),
-		unit(test_close_notify_from_us),
-		unit(test_half_close),
-		unit(test_cut),
-		unit(test_paused_goodbye),
-		unit(test_paused_goodbye_behind_data),
-		unit(test_key_update),
-		unit(test_damaged_record),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

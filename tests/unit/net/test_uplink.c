@@ -2,16 +2,11 @@
 /* test_uplink.c - Bytes over a socket that somebody else has made: back-pressure, half-close, ends.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "net/uplink.h"
@@ -112,12 +107,11 @@ static void end(struct kit *k)
 	loop_free(&k->loop);
 }
 
-static void test_both_ways(void **state)
+TEST(both_ways)
 {
 	char data[16];
 	struct kit k;
 
-	(void)state;
 	begin(&k);
 	assert_int_equal(uplink_write(&k.up, "early", 5), 0);
 	UNTIL(&k, k.connected == 1);
@@ -133,13 +127,12 @@ static void test_both_ways(void **state)
 	end(&k);
 }
 
-static void test_back_pressure(void **state)
+TEST(back_pressure)
 {
 	static char block[100000];
 	struct kit k;
 	size_t sent = 0;
 
-	(void)state;
 	begin(&k);
 	run(&k);
 	while (!uplink_full(&k.up)) {
@@ -168,11 +161,10 @@ static void test_back_pressure(void **state)
 	end(&k);
 }
 
-static void test_pause(void **state)
+TEST(pause)
 {
 	struct kit k;
 
-	(void)state;
 	begin(&k);
 	run(&k);
 	k.stop_at_data = true;
@@ -191,11 +183,10 @@ static void test_pause(void **state)
 }
 
 /* A peer that has stopped listening is still heard. */
-static void test_deaf_peer(void **state)
+TEST(deaf_peer)
 {
 	struct kit k;
 
-	(void)state;
 	begin(&k);
 	run(&k);
 	assert_int_equal(write(k.peer, "no", 2), 2);
@@ -205,16 +196,4 @@ static void test_deaf_peer(void **state)
 	UNTIL(&k, k.got == 2);
 	UNTIL(&k, k.eofs == 1);
 	end(&k);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_both_ways),
-		cmocka_unit_test(test_back_pressure),
-		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_deaf_peer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void expect_close(struct client *c, int code, int told)
 	assert_int_equal(close_code, told);
 }
 
-static void test_handshake(void **state)
+TEST(handshake)
 {
 	static const struct {
 		const char *method, *headers;
@@ -231,7 +231,6 @@ static void test_handshake(void **state)
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char text[1000];
 
@@ -384,9 +383,8 @@ static void check_row(const struct row *row, size_t step)
 	end(&c);
 }
 
-static void test_table(void **state)
+TEST(table)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		check_row(&rows[i], 10000);
 		check_row(&rows[i], 1);
@@ -394,7 +392,7 @@ static void test_table(void **state)
 }
 
 /* Headers that no frame builder makes. */
-static void test_raw_headers(void **state)
+TEST(raw_headers)
 {
 	static const struct {
 		const char *name, *bytes;
@@ -414,7 +412,6 @@ static void test_raw_headers(void **state)
 	};
 	struct client c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(raws); i++) {
 		begin(&c);
 		print_message("%s\n", raws[i].name);
@@ -425,12 +422,11 @@ static void test_raw_headers(void **state)
 	}
 }
 
-static void test_message_size(void **state)
+TEST(message_size)
 {
 	static char big[MESSAGE_MAX + 1];
 	struct client c;
 
-	(void)state;
 	memset(big, 'x', sizeof(big));
 	begin(&c);
 	send_frame(&c, 0x81, big, MESSAGE_MAX);
@@ -447,7 +443,7 @@ static void test_message_size(void **state)
 }
 
 /* Floods of small frames: 2000 at once are borne, an endless stream is not. */
-static void test_floods(void **state)
+TEST(floods)
 {
 	static const struct {
 		const char *name;
@@ -463,7 +459,6 @@ static void test_floods(void **state)
 	_buf_ struct buf b = BUF_INIT(16 << 20);
 	struct client c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(floods); i++) {
 		unsigned int first;
 		size_t n;
@@ -495,13 +490,12 @@ static void test_floods(void **state)
 }
 
 /* Frames that come in the same packet as the handshake are not lost. */
-static void test_early_frames(void **state)
+TEST(early_frames)
 {
 	_buf_ struct buf b = BUF_INIT(10000);
 	struct client c;
 	struct answer a;
 
-	(void)state;
 	begin_plain(&c);
 	(void)buf_puts(&b, "GET / HTTP/1.1\r\nHost: h\r\n\r\n" HANDSHAKE);
 	put_frame(&b, 0x81, "early", 5);
@@ -517,17 +511,16 @@ static void test_early_frames(void **state)
 	end(&c);
 }
 
-static void test_we_close(void **state)
+TEST(we_close)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	ws_close(web.ws, 1001, "going away");
 	assert_int_equal(ws_send(web.ws, true, "x", 1), -EPIPE);
 	ws_close(web.ws, 1000, "again");
 	expect_frame(&c, 0x88, "\x03\xe9going away", 12);
-	/* What it had on its way is dropped; its answer ends it. */
+	/* Its frames under way are dropped; its answer ends it. */
 	send_frame(&c, 0x81, "late", 4);
 	send_frame(&c, 0x88, "\x03\xe9", 2);
 	CLIENT_WAIT(&c, c.eof);
@@ -549,12 +542,11 @@ static void test_we_close(void **state)
 	end(&c);
 }
 
-static void test_ping(void **state)
+TEST(ping)
 {
 	struct client c;
 	struct ws_times times = { .ping_ns = 60 * MS, .pong_ns = 60 * MS, .close_ns = 60 * MS };
 
-	(void)state;
 	begin(&c);
 	ws_set_times(web.ws, &times);
 	for (int i = 0; i < 3; i++) {
@@ -578,13 +570,12 @@ static void close_at_once(struct ws *w, const char *data, size_t len)
 		 "and twenty-three bytes at most, and then is cut");
 }
 
-static void test_close_from_inside(void **state)
+TEST(close_from_inside)
 {
 	struct client c;
 	unsigned int first;
 	size_t n;
 
-	(void)state;
 	begin(&c);
 	then = close_at_once;
 	send_frame(&c, 0x81, "one", 3);
@@ -602,11 +593,10 @@ static void test_close_from_inside(void **state)
 	end(&c);
 }
 
-static void test_pause(void **state)
+TEST(pause)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	ws_pause(web.ws, true);
 	send_frame(&c, 0x81, "wait", 4);
@@ -632,12 +622,11 @@ static void pause_at_once(struct ws *w, const char *data, size_t len)
 }
 
 /* Paused in the middle of what was read already: the next message waits as well. */
-static void test_pause_from_inside(void **state)
+TEST(pause_from_inside)
 {
 	_buf_ struct buf b = BUF_INIT(1000);
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	then = pause_at_once;
 	for (int i = 0; i < 5; i++)
@@ -662,7 +651,7 @@ static void on_drain(struct ws *w)
 }
 
 /* A peer that does not read: told when to stop, told when to go on, and everything arrives. */
-static void test_congestion(void **state)
+TEST(congestion)
 {
 	static const struct ws_ops with_drain = { .on_message = on_message,
 						  .on_drain = on_drain,
@@ -672,7 +661,6 @@ static void test_congestion(void **state)
 	struct answer a;
 	size_t sent = 0;
 
-	(void)state;
 	begin_plain(&c);
 	drained = 0;
 	web.ws_ops = &with_drain;
@@ -697,11 +685,10 @@ static void test_congestion(void **state)
 	end(&c);
 }
 
-static void test_end_of_server(void **state)
+TEST(end_of_server)
 {
 	struct client c;
 
-	(void)state;
 	begin(&c);
 	listener_free(web.ls);
 	web.ls = NULL;
@@ -709,25 +696,4 @@ static void test_end_of_server(void **state)
 	assert_int_equal(close_code, 1006);
 	client_close(&c);
 	web_free();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handshake),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_raw_headers),
-		cmocka_unit_test(test_message_size),
-		cmocka_unit_test(test_floods),
-		cmocka_unit_test(test_early_frames),
-		cmocka_unit_test(test_we_close),
-		cmocka_unit_test(test_ping),
-		cmocka_unit_test(test_close_from_inside),
-		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_pause_from_inside),
-		cmocka_unit_test(test_congestion),
-		cmocka_unit_test(test_end_of_server),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

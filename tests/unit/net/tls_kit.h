@@ -93,6 +93,8 @@ static inline int group_teardown(void **state)
 	return rmdir(dir);
 }
 
+struct unit_fixture unit_group = { group_setup, group_teardown };
+
 /* The client */
 
 struct client {

@@ -3,20 +3,17 @@
 #include "package_store/digest.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 
-static char dir[] = "/tmp/test_digest.XXXXXX";
+static char dir[UNIT_DIR_MAX];
 static int root = -1;
 
 static void put(const char *name, const char *text)
@@ -30,7 +27,7 @@ static void put(const char *name, const char *text)
 static int set_up(void **state)
 {
 	(void)state;
-	if (!mkdtemp(dir))
+	if (!unit_dir_make(dir, false))
 		return -1;
 	root = open(dir, O_RDONLY | O_DIRECTORY);
 	if (root < 0 || mkdirat(root, "pkg", 0755) < 0 || symlinkat("one.py", root, "pkg/link") < 0)
@@ -42,13 +39,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[64];
-
 	(void)state;
 	(void)close(root);
-	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command); /* NOLINT: a path of our own */
+	return unit_dir_remove(dir);
 }
+
+struct unit_fixture unit_group = { set_up, tear_down };
 
 static void look(char hash[65], char seal[65])
 {
@@ -65,12 +61,11 @@ static void tick(void)
 	(void)usleep(20000);
 }
 
-static void test_hash_is_that_of_the_archive(void **state)
+TEST(hash_is_that_of_the_archive)
 {
 	struct digest d = { 0 };
 	char hash[65], seal[65], by_hand[65];
 
-	(void)state;
 	look(hash, seal);
 	/* In another order than any directory has. */
 	assert_int_equal(digest_begin(&d, '0', true, "two", NULL, NULL), 0);
@@ -89,11 +84,10 @@ static void test_hash_is_that_of_the_archive(void **state)
 	assert_string_equal(hash, by_hand);
 }
 
-static void test_the_same_is_the_same(void **state)
+TEST(the_same_is_the_same)
 {
 	char hash[65], seal[65], hash2[65], seal2[65];
 
-	(void)state;
 	look(hash, seal);
 	look(hash2, seal2);
 	assert_string_equal(hash, hash2);
@@ -101,12 +95,11 @@ static void test_the_same_is_the_same(void **state)
 }
 
 /* Written again as it was, with its old time: other notes, the same content. */
-static void test_seal_notices_a_write_and_hash_does_not(void **state)
+TEST(seal_notices_a_write_and_hash_does_not)
 {
 	char hash[65], seal[65], hash2[65], seal2[65];
 	struct stat st;
 
-	(void)state;
 	look(hash, seal);
 	tick();
 	assert_int_equal(fstatat(root, "two", &st, 0), 0);
@@ -154,13 +147,12 @@ static void change_kind(void)
 	assert_int_equal(mkfifoat(root, "pipe", 0644), 0);
 }
 
-static void test_both_notice_every_change(void **state)
+TEST(both_notice_every_change)
 {
 	static void (*const changes[])(void) = { change_byte, change_mode, change_link, change_name,
 						 change_more, change_less, change_kind };
 	char hash[65], seal[65], hash2[65], seal2[65];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		look(hash, seal);
 		tick();
@@ -169,16 +161,4 @@ static void test_both_notice_every_change(void **state)
 		if (strcmp(hash, hash2) == 0 || strcmp(seal, seal2) == 0)
 			fail_msg("change %zu was not noticed", i);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hash_is_that_of_the_archive),
-		cmocka_unit_test(test_the_same_is_the_same),
-		cmocka_unit_test(test_seal_notices_a_write_and_hash_does_not),
-		cmocka_unit_test(test_both_notice_every_change),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,18 +2,13 @@
 /* test_archive.c - Directories as archives, there and back; and archives that mean harm. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "archive/writer.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -22,7 +17,7 @@
 #include "remote/unpack_dir.h"
 
 struct place_of_test {
-	char dir[64];
+	char dir[UNIT_DIR_MAX];
 	int from, to, root;
 };
 
@@ -30,25 +25,13 @@ static int set_up(void **state)
 {
 	static struct place_of_test p;
 
-	(void)snprintf(p.dir, sizeof(p.dir), "/tmp/caisson-archive-XXXXXX");
-	assert_non_null(mkdtemp(p.dir));
+	assert_true(unit_dir_make(p.dir, false));
 	p.root = open(p.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(mkdirat(p.root, "from", 0755), 0);
 	assert_int_equal(mkdirat(p.root, "to", 0755), 0);
 	p.from = openat(p.root, "from", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	p.to = openat(p.root, "to", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	*state = &p;
-	return 0;
-}
-
-static int remove_all(const char *dir)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		(void)execlp("rm", "rm", "-rf", dir, (char *)NULL);
-		_exit(127);
-	}
 	return 0;
 }
 
@@ -59,8 +42,10 @@ static int tear_down(void **state)
 	fd_close(p->from);
 	fd_close(p->to);
 	fd_close(p->root);
-	return remove_all(p->dir);
+	return unit_dir_remove(p->dir);
 }
+
+struct unit_fixture unit_fixture = { set_up, tear_down };
 
 static void write_file(int dir, const char *name, const char *text, size_t len, mode_t mode)
 {
@@ -100,9 +85,9 @@ static int unpack_all(int dir, const struct buf *b, size_t step, uint64_t *skipp
 	return r;
 }
 
-static void test_there_and_back(void **state)
+TEST(there_and_back)
 {
-	struct place_of_test *p = *state;
+	struct place_of_test *p = *test_state;
 	char path[128], deep[300], text[64], big[3000];
 	struct stat st;
 	uint64_t skipped;
@@ -159,10 +144,10 @@ static void end(struct buf *b)
 	assert_int_equal(tar_put_end(&(struct tar_writer){ append, b }), 0);
 }
 
-static void test_bad_names(void **state)
+TEST(bad_names)
 {
 	static const char *const names[] = { "/abs", "../up", "a/../../up", "a/.." };
-	struct place_of_test *p = *state;
+	struct place_of_test *p = *test_state;
 	struct stat st;
 	uint64_t skipped;
 
@@ -176,9 +161,9 @@ static void test_bad_names(void **state)
 	assert_int_equal(fstatat(p->root, "up", &st, 0), -1);
 }
 
-static void test_through_links(void **state)
+TEST(through_links)
 {
-	struct place_of_test *p = *state;
+	struct place_of_test *p = *test_state;
 	_buf_ struct buf b = BUF_INIT(1u << 20), c = BUF_INIT(1u << 20), d = BUF_INIT(1u << 20);
 	uint64_t skipped;
 	char text[64];
@@ -211,9 +196,9 @@ static void test_through_links(void **state)
 	assert_int_equal(st.st_mode & 07000, 0); /* no bits that give rights */
 }
 
-static void test_damaged(void **state)
+TEST(damaged)
 {
-	struct place_of_test *p = *state;
+	struct place_of_test *p = *test_state;
 	_buf_ struct buf b = BUF_INIT(1u << 20);
 	uint64_t skipped;
 
@@ -221,16 +206,4 @@ static void test_damaged(void **state)
 	assert_int_equal(unpack_all(p->to, &b, 100, &skipped), -EBADMSG); /* no end */
 	b.data[5] ^= 1;
 	assert_int_equal(unpack_all(p->to, &b, 100, &skipped), -EBADMSG); /* checksum */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_there_and_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_bad_names, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_through_links, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

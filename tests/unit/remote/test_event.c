@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_event.c - Lines out of pieces, events out of lines, bytes out of events. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "client/lines.h"
 #include "remote/event.h"
@@ -22,11 +17,10 @@ static int collect(void *arg, char *line, size_t len)
 	return strcmp(line, "stop") == 0 ? 7 : 0;
 }
 
-static void test_pieces(void **state)
+TEST(pieces)
 {
 	static const char text[] = "one\n\r\n\ntwo\r\nthree";
 
-	(void)state;
 	for (size_t step = 1; step <= sizeof(text) - 1; step++) {
 		_buf_ struct buf got = BUF_INIT(1024);
 		struct lines l;
@@ -44,24 +38,22 @@ static void test_pieces(void **state)
 	}
 }
 
-static void test_stop(void **state)
+TEST(stop)
 {
 	_buf_ struct buf got = BUF_INIT(1024);
 	struct lines l;
 
-	(void)state;
 	lines_init(&l, collect, &got);
 	assert_int_equal(lines_feed(&l, "a\nstop\nb\n", 9), 7);
 	assert_string_equal(buf_str(&got), "<a><stop>");
 	lines_free(&l);
 }
 
-static void test_too_long(void **state)
+TEST(too_long)
 {
 	_buf_ struct buf got = BUF_INIT(1024);
 	struct lines l;
 
-	(void)state;
 	lines_init(&l, collect, &got);
 	l.partial.max = 10;
 	assert_int_equal(lines_feed(&l, "0123456789", 10), 0);
@@ -80,11 +72,10 @@ static int text_of(const char *line, struct buf *out)
 	return r;
 }
 
-static void test_bytes(void **state)
+TEST(bytes)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
 
-	(void)state;
 	assert_int_equal(
 		text_of("{\"id\":1,\"type\":\"stdout\",\"data\":\"a\\u0000\xc3\xa9\"}", &b), 0);
 	assert_int_equal(b.len, 4);
@@ -97,7 +88,7 @@ static void test_bytes(void **state)
 	assert_int_equal(text_of("{\"type\":\"stdout\",\"data_base64\":\"!!!!\"}", &b), -EBADMSG);
 }
 
-static void test_events(void **state)
+TEST(events)
 {
 	static const char *const bad[] = { "",
 					   "[]",
@@ -110,7 +101,6 @@ static void test_events(void **state)
 	static const char line[] = "{\"id\":42,\"type\":\"done\",\"exit_code\":3}";
 	struct event ev;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(event_parse(bad[i], strlen(bad[i]), &ev), -EBADMSG);
 	assert_int_equal(event_parse(line, sizeof(line) - 1, &ev), 0);
@@ -133,9 +123,8 @@ static void check_quick(const char *line, int taken, uint64_t id, const char *te
 	assert_string_equal(buf_str(&b), text);
 }
 
-static void test_quick(void **state)
+TEST(quick)
 {
-	(void)state;
 	check_quick("{\"id\":7,\"type\":\"stdout\",\"data\":\"a\\n\\\"\\\\\\u001b\\u0085b\"}", 1, 7,
 		    "a\n\"\\\x1b\xc2\x85"
 		    "b");
@@ -150,15 +139,4 @@ static void test_quick(void **state)
 	check_quick("{\"id\":1,\"type\":\"done\",\"data\":\"a\"}", 0, 0, NULL);
 	check_quick("{\"id\":1,\"type\":\"stdout\",\"data\":\"a\\\"}", 0, 0, NULL);
 	check_quick("{\"id\":1", 0, 0, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quick), cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_stop),  cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_bytes), cmocka_unit_test(test_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_options.c - Arguments of the remote verbs, the socket and the token. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "remote/api.h"
 #include "remote/options.h"
@@ -29,12 +24,11 @@ static int parse(enum remote_verb verb, char **argv, int argc, struct remote_opt
 	return remote_options_parse(verb, argc, argv, o, e);
 }
 
-static void test_mixed(void **state)
+TEST(mixed)
 {
 	struct remote_options o;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(parse(OPT_CREATE,
 			       ARGS("create", "demo", "--memory", "512M", "--cpus=0.5", "--env",
 				    "A=1", "-e", "B=x=y", "--label", "k=v", "--timeout", "1h",
@@ -56,12 +50,11 @@ static void test_mixed(void **state)
 	remote_options_free(&o);
 }
 
-static void test_mounts(void **state)
+TEST(mounts)
 {
 	struct remote_options o;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 		parse(OPT_CREATE,
 		      ARGS("create", "demo", "--mount-only", "/data", "--mount-only=/m:ro"), &o,
@@ -90,13 +83,12 @@ static void test_mounts(void **state)
 	remote_options_free(&o);
 }
 
-static void test_program_words(void **state)
+TEST(program_words)
 {
 	struct remote_options o;
 	struct err e;
 
-	(void)state;
-	/* What follows the program is its own. */
+	/* Words behind the program are its own. */
 	assert_int_equal(parse(OPT_EXEC, ARGS("exec", "--name", "d", "ls", "--json", "--", "-x"),
 			       &o, &e),
 			 0);
@@ -125,12 +117,11 @@ static void expect_bad(enum remote_verb verb, char **argv, int argc, const char 
 	remote_options_free(&o);
 }
 
-static void test_wrong(void **state)
+TEST(wrong)
 {
 	struct remote_options o;
 	struct err e;
 
-	(void)state;
 	expect_bad(OPT_PS, ARGS("ps", "--wrong"), "unknown option '--wrong'");
 	expect_bad(OPT_PS, ARGS("ps", "--label"), "--label needs a value");
 	expect_bad(OPT_PS, ARGS("ps", "--label", "novalue"), "KEY=VALUE");
@@ -141,18 +132,17 @@ static void test_wrong(void **state)
 	expect_bad(OPT_LOGS, ARGS("logs", "--tail", "-1"), "--tail");
 	assert_int_equal(parse(OPT_PS, ARGS("ps", "--help"), &o, &e), 1);
 	remote_options_free(&o);
-	/* Who asked for JSON gets the failure as JSON. */
+	/* With --json the failure is JSON, too. */
 	assert_int_equal(parse(OPT_PS, ARGS("ps", "--wrong", "--json"), &o, &e), -EINVAL);
 	assert_true(o.json);
 	remote_options_free(&o);
 }
 
-static void test_environment(void **state)
+TEST(environment)
 {
 	struct remote_options o;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(setenv("CAISSON_URL", "http://elsewhere", 1), 0);
 	assert_int_equal(setenv("CAISSON_SOCKET", "/run/x.sock", 1), 0);
 	assert_int_equal(parse(OPT_PS, ARGS("ps"), &o, &e), 0);
@@ -167,13 +157,12 @@ static void test_environment(void **state)
 	(void)unsetenv("CAISSON_SOCKET");
 }
 
-static void test_socket(void **state)
+TEST(socket)
 {
 	struct remote_options o = { .state = "/s" };
 	struct err e = { 0 };
 	char path[108], state_path[120];
 
-	(void)state;
 	assert_int_equal(api_socket(&o, path, sizeof(path), &e), 0);
 	assert_string_equal(path, "/s/caisson.sock");
 	o.socket = "none";
@@ -201,12 +190,11 @@ static int token_of(const char *text, mode_t mode, char **token, struct err *e)
 	return r;
 }
 
-static void test_token(void **state)
+TEST(token)
 {
 	struct err e = { 0 };
 	char *token;
 
-	(void)state;
 	assert_int_equal(token_of("s3cret-token\n", 0600, &token, &e), 0);
 	assert_string_equal(token, "s3cret-token");
 	api_wipe(token);
@@ -217,7 +205,7 @@ static void test_token(void **state)
 	assert_int_equal(token_of("s3cret\n", 0644, &token, &e), -EPERM);
 	assert_non_null(strstr(e.msg, "chmod 600"));
 	assert_int_equal(token_of("", 0600, &token, &e), -EINVAL);
-	/* What is wrong with a secret is said without it. */
+	/* The error about a secret does not contain it. */
 	assert_int_equal(token_of("bad\"s3cret\n", 0600, &token, &e), -EINVAL);
 	assert_null(strstr(e.msg, "s3cret"));
 	assert_int_equal(setenv("CAISSON_TOKEN", "a\r\nX: y", 1), 0);
@@ -227,13 +215,12 @@ static void test_token(void **state)
 	assert_null(token);
 }
 
-static void test_problems(void **state)
+TEST(problems)
 {
 	static const char body[] =
 		"{\"error\":{\"code\":\"no_such_sandbox\",\"message\":\"there is none\"}}";
 	struct problem p;
 
-	(void)state;
 	assert_int_equal(problem_answer(&p, 404, body, sizeof(body) - 1, 0), -1);
 	assert_int_equal(p.exit_code, EXIT_MISSING);
 	assert_string_equal(p.message, "there is none");
@@ -251,25 +238,16 @@ static void test_problems(void **state)
 	assert_int_equal(problem_exit_code(500), EXIT_OTHER);
 }
 
-static void test_accept(void **state)
+TEST(accept)
 {
 	char accept[29];
 
-	(void)state;
 	websocket_accept("dGhlIHNhbXBsZSBub25jZQ==", accept); /* RFC 6455, 1.3 */
 	assert_string_equal(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mixed),         cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_program_words), cmocka_unit_test(test_wrong),
-		cmocka_unit_test(test_environment),   cmocka_unit_test(test_socket),
-		cmocka_unit_test(test_token),         cmocka_unit_test(test_problems),
-		cmocka_unit_test(test_accept),
-	};
-
 	(void)unsetenv("CAISSON_JSON");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_place.c - Names of sandboxes, NAME:PATH, addresses and paths of the daemon. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "remote/sandbox_path.h"
 #include "remote/url.h"
 
-static void test_here_and_there(void **state)
+TEST(here_and_there)
 {
 	static const struct {
 		const char *arg;
@@ -36,7 +31,6 @@ static void test_here_and_there(void **state)
 		{ "-a:x", -22, false, "", "" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sandbox_path p;
 		struct err e = { 0 };
@@ -52,11 +46,10 @@ static void test_here_and_there(void **state)
 	}
 }
 
-static void test_name_bounds(void **state)
+TEST(name_bounds)
 {
 	char name[66];
 
-	(void)state;
 	memset(name, 'a', sizeof(name));
 	assert_true(sandbox_name_valid(name, 64));
 	assert_false(sandbox_name_valid(name, 65));
@@ -66,12 +59,11 @@ static void test_name_bounds(void **state)
 	assert_false(sandbox_name_valid("..", 2));
 }
 
-static void test_base(void **state)
+TEST(base)
 {
 	static const char *const cases[][2] = { { "/a/b", "b" }, { "a", "a" },   { "a/b///", "b" },
 						{ "/", "" },     { "./.", "." }, { "x/..", ".." } };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t len;
 		const char *base = sandbox_path_base(cases[i][0], &len);
@@ -81,7 +73,7 @@ static void test_base(void **state)
 	}
 }
 
-static void test_url(void **state)
+TEST(url)
 {
 	static const struct {
 		const char *s, *base, *host;
@@ -116,7 +108,6 @@ static void test_url(void **state)
 		"http://[]:80",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		struct url u;
 
@@ -135,26 +126,14 @@ static void test_url(void **state)
 	}
 }
 
-static void test_paths(void **state)
+TEST(paths)
 {
 	_buf_ struct buf b = BUF_INIT(4096);
 
-	(void)state;
 	url_sandbox(&b, "a/../b", "/files");
 	url_query(&b, "path", "/x y&z=%\xc3\xa9\n");
 	url_query_uint(&b, "limit", 18446744073709551615ull);
 	assert_string_equal(buf_str(&b),
 			    "/v1/sandboxes/a%2F..%2Fb/files?path=%2Fx%20y%26z%3D%25%C3%A9%0A"
 			    "&limit=18446744073709551615");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_here_and_there), cmocka_unit_test(test_name_bounds),
-		cmocka_unit_test(test_base),           cmocka_unit_test(test_url),
-		cmocka_unit_test(test_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_table.c - Tables that line up, and text that can not command a terminal. */
+/* test_table.c - Tables that line up, and text that cannot command a terminal. */
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/clock.h"
 #include "remote/meter.h"
 #include "remote/table.h"
@@ -22,9 +17,8 @@ static void check_escape(const char *in, size_t len, const char *want)
 	assert_string_equal(buf_str(&b), want);
 }
 
-static void test_escape(void **state)
+TEST(escape)
 {
-	(void)state;
 	check_escape("plain", 5, "plain");
 	check_escape("caf\xc3\xa9 \xe2\x82\xac", 9, "caf\xc3\xa9 \xe2\x82\xac");
 	check_escape("\033[2J\007", 5, "\\x1b[2J\\x07");
@@ -36,9 +30,8 @@ static void test_escape(void **state)
 	check_escape("\x7f", 1, "\\x7f");
 }
 
-static void test_width(void **state)
+TEST(width)
 {
-	(void)state;
 	assert_int_equal(text_width("abc", 3), 3);
 	assert_int_equal(text_width("caf\xc3\xa9", 5), 4);
 	assert_int_equal(text_width("\xe6\xbc\xa2\xe5\xad\x97", 6), 4); /* two wide ones */
@@ -48,12 +41,11 @@ static void test_width(void **state)
 
 static const struct table_column columns[] = { { "NAME", false }, { "N", true }, { "X", false } };
 
-static void test_layout(void **state)
+TEST(layout)
 {
 	_buf_ struct buf out = BUF_INIT(4096);
 	struct table t;
 
-	(void)state;
 	table_init(&t, columns, 3);
 	table_cell(&t, STYLE_PLAIN, "caf\xc3\xa9");
 	table_printf(&t, "%d", 7);
@@ -68,12 +60,11 @@ static void test_layout(void **state)
 	table_free(&t);
 }
 
-static void test_color_and_cut(void **state)
+TEST(color_and_cut)
 {
 	_buf_ struct buf out = BUF_INIT(4096);
 	struct table t;
 
-	(void)state;
 	table_init(&t, columns, 3);
 	table_cell(&t, STYLE_BAD, "lost\033[0m");
 	table_printf(&t, "%d", 7);
@@ -86,11 +77,10 @@ static void test_color_and_cut(void **state)
 	table_free(&t);
 }
 
-static void test_meter(void **state)
+TEST(meter)
 {
 	char text[128];
 
-	(void)state;
 	meter_text(12 << 20, 40 << 20, 4 * CLOCK_NS_PER_S, text, sizeof(text));
 	assert_string_equal(text, "12 MiB of 40 MiB, 3 MiB/s");
 	meter_text(0, 0, 0, text, sizeof(text));
@@ -99,12 +89,6 @@ static void test_meter(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape), cmocka_unit_test(test_width),
-		cmocka_unit_test(test_layout), cmocka_unit_test(test_color_and_cut),
-		cmocka_unit_test(test_meter),
-	};
-
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

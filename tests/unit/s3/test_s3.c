@@ -2,14 +2,9 @@
 /* test_s3.c - Signatures against Amazon's published examples; addresses, keys, answers,
  * credentials. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "hash/hash.h"
@@ -41,7 +36,7 @@ static void expect_signature(const struct s3_ask *ask, const char *headers, cons
 	assert_string_equal(buf_str(&b), buf_str(&wanted));
 }
 
-static void test_get_with_range(void **state)
+TEST(get_with_range)
 {
 	const struct s3_ask ask = { .method = "GET",
 				    .host = HOST,
@@ -54,18 +49,16 @@ static void test_get_with_range(void **state)
 						 { "range", "bytes=0-9" },
 						 { "x-amz-content-sha256", EMPTY_HASH } } };
 
-	(void)state;
 	expect_signature(&ask, "host;range;x-amz-content-sha256;x-amz-date",
 			 "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
 }
 
-static void test_put(void **state)
+TEST(put)
 {
 	char hash[S3_HASH_HEX + 1];
 	_buf_ struct buf path = BUF_INIT(100);
 	struct s3_site site;
 
-	(void)state;
 	assert_true(hash_sha256_hex("Welcome to Amazon S3.", 21, hash));
 	assert_string_equal(hash,
 			    "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072");
@@ -87,7 +80,7 @@ static void test_put(void **state)
 			 "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd");
 }
 
-static void test_queries(void **state)
+TEST(queries)
 {
 	struct s3_ask ask = { .method = "GET",
 			      .host = HOST,
@@ -99,7 +92,6 @@ static void test_queries(void **state)
 			      .headers = { { "x-amz-date", STAMP },
 					   { "x-amz-content-sha256", EMPTY_HASH } } };
 
-	(void)state;
 	expect_signature(&ask, "host;x-amz-content-sha256;x-amz-date",
 			 "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
 	ask.query = "max-keys=2&prefix=J";
@@ -107,14 +99,13 @@ static void test_queries(void **state)
 			 "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
 
-static void test_presigned(void **state)
+TEST(presigned)
 {
 	const struct s3_ask ask = {
 		.method = "GET", .host = HOST, .path = "/test.txt", .query = "", .now = NOW
 	};
 	_buf_ struct buf b = BUF_INIT(4096);
 
-	(void)state;
 	assert_int_equal(s3_presign(&example, "us-east-1", &ask, 86400, &b), 0);
 	assert_string_equal(
 		buf_str(&b),
@@ -141,14 +132,13 @@ static void expect_address(const char *url, enum s3_style style, const char *key
 	assert_string_equal(buf_str(&p), path);
 }
 
-static void test_addresses(void **state)
+TEST(addresses)
 {
 	static const char *const wrong[] = { "ftp://x",      "https://",   "x.example",
 					     "http://a b",   "http://u@h", "http://h/?q",
 					     "http://h/\r\n" };
 	struct s3_site site;
 
-	(void)state;
 	expect_address(NULL, S3_STYLE_AUTO, "a b/ä", "box.s3.eu-west-1.amazonaws.com",
 		       "/a%20b/%C3%A4");
 	expect_address(NULL, S3_STYLE_PATH, NULL, "s3.eu-west-1.amazonaws.com", "/box");
@@ -163,14 +153,13 @@ static void test_addresses(void **state)
 	assert_int_equal(s3_site_parse(NULL, "a/b", S3_STYLE_AUTO, &site, NULL), -EINVAL);
 }
 
-static void test_places(void **state)
+TEST(places)
 {
 	static const char *const wrong[] = { "box",          "s3://",       "s3://Box",
 					     "s3://a",       "s3://-box/x", "s3://box//x",
 					     "s3://1.2.3.4", "s3://a..b" };
 	struct s3_place p;
 
-	(void)state;
 	assert_int_equal(s3_place_parse("s3://my-box", &p, NULL), 0);
 	assert_string_equal(p.bucket, "my-box");
 	assert_string_equal(p.prefix, "");
@@ -183,14 +172,13 @@ static void test_places(void **state)
 		assert_int_equal(s3_place_parse(wrong[i], &p, NULL), -EINVAL);
 }
 
-static void test_keys(void **state)
+TEST(keys)
 {
 	static const char *const good[] = { "a", "a/b", "dir/", ".hidden", "a b", "...", "ä/ö" };
 	static const char *const bad[] = { "",       "/",   "/a",  "a//b", "..",
 					   "a/../b", "./a", "a/.", "a//",  "\xff" };
 	char long_part[300], shown[16];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		assert_null(s3_key_problem(good[i], strlen(good[i])));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -214,11 +202,10 @@ static int parse(const char *text, struct s3_page *p)
 	return s3_xml_list(text, strlen(text), p, NULL);
 }
 
-static void test_list(void **state)
+TEST(list)
 {
 	struct s3_page p;
 
-	(void)state;
 	assert_int_equal(
 		parse(LIST("<IsTruncated>true</IsTruncated>"
 			   "<NextContinuationToken>a/+=</NextContinuationToken>"
@@ -242,7 +229,7 @@ static void test_list(void **state)
 	s3_page_free(&p);
 }
 
-static void test_list_refused(void **state)
+TEST(list_refused)
 {
 	static const char *const bad[] = {
 		"",
@@ -256,12 +243,11 @@ static void test_list_refused(void **state)
 	};
 	struct s3_page p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(parse(bad[i], &p), -EBADMSG);
 }
 
-static void test_errors(void **state)
+TEST(errors)
 {
 	static const char text[] =
 		"<Error><Code>NoSuchKey</Code><Message>no\nsuch</Message></Error>";
@@ -269,7 +255,6 @@ static void test_errors(void **state)
 		"<InitiateMultipartUploadResult><UploadId>abc</UploadId></InitiateMultipartUploadResult>";
 	char code[64], message[200], id[8], small[3];
 
-	(void)state;
 	s3_xml_error(text, strlen(text), code, message);
 	assert_string_equal(code, "NoSuchKey");
 	assert_string_equal(message, "no such");
@@ -283,7 +268,7 @@ static void test_errors(void **state)
 
 /* ---- credentials --------------------------------------------------------------------------- */
 
-static void test_creds(void **state)
+TEST(creds)
 {
 	static const char text[] = "# ours\n[default]\naws_access_key_id = A1\n"
 				   "aws_secret_access_key=S/1+\nregion = x\n\n"
@@ -293,7 +278,6 @@ static void test_creds(void **state)
 	struct s3_creds c;
 	struct err e = { 0 };
 
-	(void)state;
 	assert_int_equal(s3_creds_parse(text, strlen(text), NULL, &c, NULL), 0);
 	assert_string_equal(c.access, "A1");
 	assert_string_equal(c.secret, "S/1+");
@@ -307,18 +291,4 @@ static void test_creds(void **state)
 	assert_int_equal(s3_creds_parse("a\n", 2, NULL, &c, &e), -EINVAL);
 	assert_int_equal(s3_creds_parse("access_key=hush hush", 20, NULL, &c, &e), -EINVAL);
 	assert_null(strstr(e.msg, "hush"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_get_with_range), cmocka_unit_test(test_put),
-		cmocka_unit_test(test_queries),        cmocka_unit_test(test_presigned),
-		cmocka_unit_test(test_addresses),      cmocka_unit_test(test_places),
-		cmocka_unit_test(test_keys),           cmocka_unit_test(test_list),
-		cmocka_unit_test(test_list_refused),   cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_creds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,13 +9,11 @@
 
 #include <errno.h>
 #include <linux/audit.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define HEAD "default ENOSYS\nforeign-abi EPERM\n"
 
@@ -30,9 +28,8 @@ static int parse(const char *text)
 	return policy_parse(text, strlen(text), &pol, &err);
 }
 
-static void test_empty_rules(void **state)
+TEST(empty_rules)
 {
-	(void)state;
 	assert_int_equal(parse(HEAD), 0);
 	assert_int_equal(pol.default_err, ENOSYS);
 	assert_int_equal(pol.foreign_err, EPERM);
@@ -40,9 +37,8 @@ static void test_empty_rules(void **state)
 	assert_null(policy_find(&pol, "read"));
 }
 
-static void test_layout_of_words(void **state)
+TEST(layout_of_words)
 {
-	(void)state;
 	assert_int_equal(parse("# \xc3\xa9 \x01 anything\n\n" HEAD
 			       "allow read # one\n\twrite\n\n  # between\n    close#glued\n"
 			       "deny EPERM\n\tmount\nallow dup"),
@@ -55,9 +51,8 @@ static void test_layout_of_words(void **state)
 	assert_int_equal(policy_find(&pol, "dup")->line, 12);
 }
 
-static void test_numbers(void **state)
+TEST(numbers)
 {
-	(void)state;
 	assert_int_equal(parse(HEAD "number a 0x1c0\nnumber b 335 x86_64\nallow a b"), 0);
 	assert_int_equal(policy_find_number(&pol, "a", "aarch64")->nr, 448);
 	assert_int_equal(policy_find_number(&pol, "b", "x86_64")->nr, 335);
@@ -72,9 +67,8 @@ static int decide(const char *name, uint64_t a0, uint64_t a1, uint64_t a2, uint6
 	return policy_decide(&pol, policy_find(&pol, name), args);
 }
 
-static void test_checks(void **state)
+TEST(checks)
 {
-	(void)state;
 	assert_int_equal(parse(HEAD
 			       "check s arg0 in 1 2 10 else EAFNOSUPPORT\n"
 			       "check s arg1 & 0xf in\n\t1\n\t5 else EPERM\n"
@@ -138,9 +132,8 @@ static const struct {
 	{ HEAD "allow r\xc3\xa9", "line 3: byte 0xc3 outside a comment" },
 };
 
-static void test_bad_input(void **state)
+TEST(bad_input)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		if (parse(bad[i].text) != -EINVAL || !strstr(err.msg, bad[i].want))
 			fail_msg("'%s' gave '%s', not '%s'", bad[i].text, err.msg, bad[i].want);
@@ -165,11 +158,10 @@ static void overflow(const char *unit, int times, const char *want)
 	assert_non_null(strstr(err.msg, "; raise POLICY_"));
 }
 
-static void test_tables_are_bounded(void **state)
+TEST(tables_are_bounded)
 {
 	static char big[POLICY_TEXT_MAX + 1];
 
-	(void)state;
 	overflow("allow c%d\n", POLICY_RULES_MAX + 1, "line 643: more than 640 calls");
 	overflow("number c%d 1\n", POLICY_NUMBERS_MAX + 1, "line 67: more than 64 numbers");
 	overflow("check c arg0 in %d else EPERM\n", POLICY_CHECKS_MAX + 1, "more than 64 checks");
@@ -194,9 +186,8 @@ static void make_alternating(size_t n)
 	pol.n_rules = n;
 }
 
-static void test_filter_long_jumps(void **state)
+TEST(filter_long_jumps)
 {
-	(void)state;
 	make_alternating(POLICY_RULES_MAX);
 	assert_int_equal(filter_build(&pol, AUDIT_ARCH_X86_64, calls, pol.n_rules, &flt, &err), 0);
 	assert_true(flt.len > 1000);
@@ -205,29 +196,12 @@ static void test_filter_long_jumps(void **state)
 			 0);
 }
 
-static void test_filter_refuses_bad_tables(void **state)
+TEST(filter_refuses_bad_tables)
 {
-	(void)state;
 	make_alternating(4);
 	calls[2].nr = calls[1].nr;
 	assert_int_equal(filter_build(&pol, AUDIT_ARCH_X86_64, calls, 4, &flt, &err), -EINVAL);
 	make_alternating(1);
 	calls[0].nr = FILTER_X32_BIT + 1;
 	assert_int_equal(filter_build(&pol, AUDIT_ARCH_X86_64, calls, 1, &flt, &err), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty_rules),
-		cmocka_unit_test(test_layout_of_words),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_checks),
-		cmocka_unit_test(test_bad_input),
-		cmocka_unit_test(test_tables_are_bounded),
-		cmocka_unit_test(test_filter_long_jumps),
-		cmocka_unit_test(test_filter_refuses_bad_tables),
-	};
-
-	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }

@@ -5,41 +5,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "store/store.h"
 
-static char top[64];
+static char top[UNIT_DIR_MAX];
 static int dir = -1;
 static struct err err;
-
-static inline int kit_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
 
 static inline int kit_setup(void **unused)
 {
 	(void)unused;
-	(void)snprintf(top, sizeof(top), "/tmp/test-store-XXXXXX");
-	if (!mkdtemp(top))
+	if (!unit_dir_make(top, true))
 		return -1;
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return dir < 0 ? -1 : 0;
@@ -49,7 +34,7 @@ static inline int kit_teardown(void **unused)
 {
 	(void)unused;
 	dir = fd_close(dir);
-	return nftw(top, kit_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return unit_dir_remove(top);
 }
 
 /* The store in the directory, which must be good. */

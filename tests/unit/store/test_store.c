@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_store.c - What is put in is what comes out, now and after the next start, within the bounds.
+ * test_store.c - Rows come back as they were put in, now and after the next start, within bounds.
  */
 #include "store_kit.h"
+
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
 
 #define HOUR INT64_C(3600000)
 #define NOW INT64_C(1700000000000)
@@ -53,13 +55,12 @@ static int find(struct store *s, const char *owner, const char *name, struct cop
 	return store_sandbox_each(s, take_wanted, &w, &err);
 }
 
-static void test_sandbox_survives(void **state)
+TEST(sandbox_survives)
 {
 	struct store *s = kit_open();
 	struct store_sandbox b = kit_sandbox("id-1", "alice", "box");
 	struct copy c = { 0 };
 
-	(void)state;
 	b.expires_at = 1800000000000;
 	assert_int_equal(find(s, "alice", "box", &c), 0);
 	assert_int_equal(store_sandbox_put(s, &b, &err), 0);
@@ -81,13 +82,12 @@ static void test_sandbox_survives(void **state)
 	store_close(s);
 }
 
-static void test_put_again_replaces(void **state)
+TEST(put_again_replaces)
 {
 	struct store *s = kit_open();
 	struct store_sandbox b = kit_sandbox("id-1", "alice", "box");
 	struct copy c = { 0 };
 
-	(void)state;
 	assert_int_equal(store_sandbox_put(s, &b, &err), 0);
 	b.state = STORE_STOPPED;
 	b.reason = "as asked";
@@ -103,7 +103,7 @@ static void test_put_again_replaces(void **state)
 	store_close(s);
 }
 
-static void test_names_are_an_owners(void **state)
+TEST(names_are_an_owners)
 {
 	struct store *s = kit_open();
 	struct store_sandbox a = kit_sandbox("1", "alice", "box"),
@@ -111,7 +111,6 @@ static void test_names_are_an_owners(void **state)
 			     c = kit_sandbox("3", "alice", "box");
 	struct copy got = { 0 };
 
-	(void)state;
 	assert_int_equal(store_sandbox_put(s, &a, &err), 0);
 	assert_int_equal(store_sandbox_put(s, &b, &err), 0);
 	assert_int_equal(store_sandbox_put(s, &c, &err), -EEXIST);
@@ -136,7 +135,7 @@ static int stop_at_second(const struct store_sandbox *b, void *arg)
 	return ++*(int *)arg == 2 ? 77 : 0;
 }
 
-static void test_enumeration(void **state)
+TEST(enumeration)
 {
 	struct store *s = kit_open();
 	static const char *const names[] = { "c", "a", "b" };
@@ -144,7 +143,6 @@ static void test_enumeration(void **state)
 	struct copy c = { 0 };
 	int n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 6; i++) {
 		(void)snprintf(id, sizeof(id), "%zu", i);
 		struct store_sandbox b = kit_sandbox(id, i < 3 ? "zoe" : "adam", names[i % 3]);
@@ -163,13 +161,12 @@ static void test_enumeration(void **state)
 	store_close(s);
 }
 
-static void test_lost(void **state)
+TEST(lost)
 {
 	struct store *s = kit_open();
 	struct copy c = { 0 };
 	char id[8];
 
-	(void)state;
 	for (int i = 0; i < STORE_STATE_MAX_; i++) {
 		(void)snprintf(id, sizeof(id), "%d", i);
 		struct store_sandbox b = kit_sandbox(id, "o", id);
@@ -201,7 +198,7 @@ static char *repeat(size_t n)
 	return s;
 }
 
-static void test_sandbox_bounds(void **state)
+TEST(sandbox_bounds)
 {
 	struct store *s = kit_open();
 	static const struct {
@@ -216,7 +213,6 @@ static void test_sandbox_bounds(void **state)
 		{ offsetof(struct store_sandbox, cell), STORE_CELL_MAX },
 	};
 
-	(void)state;
 	/* The tables have the same bounds as the code: the longest fits, one more does not. */
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		struct store_sandbox b = kit_sandbox("1", "o", "n");
@@ -241,13 +237,12 @@ static void test_sandbox_bounds(void **state)
 	store_close(kit_open());
 }
 
-static void test_sandboxes_of_one_owner_are_bounded(void **state)
+TEST(sandboxes_of_one_owner_are_bounded)
 {
 	struct store *s = kit_open();
 	char id[16];
 	struct store_sandbox b = kit_sandbox(id, "greedy", id);
 
-	(void)state;
 	b.spec = b.labels = "{}";
 	for (unsigned i = 0; i < STORE_SANDBOXES_MAX; i++) {
 		(void)snprintf(id, sizeof(id), "%u", i);
@@ -295,13 +290,12 @@ static struct store_key make_key(const char *key)
 	return k;
 }
 
-static void test_key_survives(void **state)
+TEST(key_survives)
 {
 	struct store *s = kit_open();
 	struct store_key k = make_key("k1");
 	struct answer a = { 0 };
 
-	(void)state;
 	assert_int_equal(store_key_get(s, "alice", "k1", k.route, NOW, take_answer, &a, &err), 0);
 	assert_int_equal(store_key_put(s, &k, &err), 0);
 	store_close(s);
@@ -326,13 +320,12 @@ static void test_key_survives(void **state)
 	store_close(s);
 }
 
-static void test_key_ages(void **state)
+TEST(key_ages)
 {
 	struct store *s = kit_open();
 	struct store_key k = make_key("old");
 	struct answer a = { 0 };
 
-	(void)state;
 	assert_int_equal(store_key_put(s, &k, &err), 0);
 	k = make_key("new");
 	k.created_at = NOW + HOUR;
@@ -351,13 +344,12 @@ static void test_key_ages(void **state)
 	store_close(s);
 }
 
-static void test_keys_are_bounded(void **state)
+TEST(keys_are_bounded)
 {
 	struct store *s = kit_open();
 	struct answer a = { 0 };
 	char name[16];
 
-	(void)state;
 	struct store_key other = make_key("k0");
 
 	other.owner = "bob";
@@ -380,14 +372,13 @@ static void test_keys_are_bounded(void **state)
 	store_close(s);
 }
 
-static void test_key_bounds(void **state)
+TEST(key_bounds)
 {
 	struct store *s = kit_open();
 	struct store_key k = make_key("big");
 	struct answer a = { 0 };
 	_mem_ char *body = repeat(STORE_BODY_MAX + 1), *name = repeat(STORE_KEY_MAX + 1);
 
-	(void)state;
 	k.body = body;
 	k.body_len = STORE_BODY_MAX + 1;
 	assert_int_equal(store_key_put(s, &k, &err), -EMSGSIZE);
@@ -412,38 +403,16 @@ static void test_key_bounds(void **state)
 
 /* ---- texts that are not SQL ---------------------------------------------------------------- */
 
-static void test_texts_are_data(void **state)
+TEST(texts_are_data)
 {
 	struct store *s = kit_open();
 	const char *evil = "'); DROP TABLE sandbox; --\n\"%s\xc3\xa9";
 	struct store_sandbox b = kit_sandbox(evil, evil, evil);
 	struct copy c = { 0 };
 
-	(void)state;
 	assert_int_equal(store_sandbox_put(s, &b, NULL), 0);
 	assert_int_equal(find(s, evil, evil, &c), 1);
 	assert_string_equal(c.id, evil);
 	assert_int_equal(store_sandbox_del(s, evil, &err), 1);
 	store_close(s);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_sandbox_survives),
-		TEST(test_put_again_replaces),
-		TEST(test_names_are_an_owners),
-		TEST(test_enumeration),
-		TEST(test_lost),
-		TEST(test_sandbox_bounds),
-		TEST(test_sandboxes_of_one_owner_are_bounded),
-		TEST(test_key_survives),
-		TEST(test_key_ages),
-		TEST(test_keys_are_bounded),
-		TEST(test_key_bounds),
-		TEST(test_texts_are_data),
-	};
-
-	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 
 #include "../child.h"
 
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
+
 /* A good store with a few records, closed. Return: the size of its database. */
 static size_t make_store(void)
 {
@@ -72,21 +74,19 @@ static void write_store(const void *data, size_t len)
 	assert_true(fd >= 0 && fd_write_all(fd, data, len) == 0);
 }
 
-static void test_empty(void **state)
+TEST(empty)
 {
-	(void)state;
 	write_store("", 0);
 	assert_int_equal(judge(), -EUCLEAN);
 	put_aside();
 }
 
 /* An empty database makes SQLite drop the log, which is where everything was. */
-static void test_emptied_keeps_its_log(void **state)
+TEST(emptied_keeps_its_log)
 {
 	struct store_report report = { 0 };
 	char wal[96], text[8];
 
-	(void)state;
 	write_store("", 0);
 	_fd_ int fd = openat(dir, STORE_FILE "-wal", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -99,11 +99,10 @@ static void test_emptied_keeps_its_log(void **state)
 	assert_true(kept >= 0 && read(kept, text, 8) == 8 && memcmp(text, "precious", 8) == 0);
 }
 
-static void test_garbage(void **state)
+TEST(garbage)
 {
 	char junk[20000];
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(junk); i++)
 		junk[i] = (char)(i * 2654435761u >> 13);
 	static const size_t sizes[] = { 1, 15, 16, 99, 100, 4095, 4096, 20000 };
@@ -119,13 +118,12 @@ static void test_garbage(void **state)
 	put_aside();
 }
 
-static void test_truncated(void **state)
+TEST(truncated)
 {
 	size_t size = make_store();
 	_mem_ char *good = malloc(size);
 	_fd_ int fd = openat(dir, STORE_FILE, O_RDONLY | O_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(read(fd, good, size), size);
 	for (size_t keep = size - 4096; keep > 4096; keep = keep / 2) {
 		write_store(good, keep);
@@ -135,17 +133,16 @@ static void test_truncated(void **state)
 }
 
 /*
- * One byte changed, all over the file. Some of them can not be seen (there are no checksums, and
+ * One byte changed, all over the file. Some of them cannot be seen (there are no checksums, and
  * text is text), but then every record can still be read; all the others must be seen. Nothing
  * crashes.
  */
-static void test_flipped(void **state)
+TEST(flipped)
 {
 	size_t size = make_store(), seen = 0, tried = 0;
 	_mem_ char *good = malloc(size);
 	_fd_ int fd = openat(dir, STORE_FILE, O_RDONLY | O_CLOEXEC);
 
-	(void)state;
 	assert_int_equal(read(fd, good, size), size);
 	for (size_t at = 0; at < size; at += at < 4200 ? 7 : 251) {
 		__attribute__((unused))
@@ -185,9 +182,8 @@ static void meddle(const char *sql)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-static void test_newer_version(void **state)
+TEST(newer_version)
 {
-	(void)state;
 	(void)make_store();
 	meddle("PRAGMA user_version=1000");
 	assert_int_equal(judge(), -EUCLEAN);
@@ -195,9 +191,8 @@ static void test_newer_version(void **state)
 	put_aside();
 }
 
-static void test_another_programs(void **state)
+TEST(another_programs)
 {
-	(void)state;
 	char before[20000], after[20000];
 
 	meddle("CREATE TABLE cookies (a)");
@@ -212,7 +207,7 @@ static void test_another_programs(void **state)
 }
 
 /* Tables that are not ours to the letter could hold what no check of ours looked at. */
-static void test_other_tables(void **state)
+TEST(other_tables)
 {
 	static const char *const changes[] = {
 		"CREATE TABLE more (a)",
@@ -224,7 +219,6 @@ static void test_other_tables(void **state)
 		"ALTER TABLE sandbox RENAME COLUMN cell TO hole",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		(void)make_store();
 		meddle(changes[i]);
@@ -235,7 +229,7 @@ static void test_other_tables(void **state)
 }
 
 /* Rows that our own code would never have written. */
-static void test_rows_out_of_bounds(void **state)
+TEST(rows_out_of_bounds)
 {
 	static const char *const changes[] = {
 		"UPDATE sandbox SET name = hex(zeroblob(40)) WHERE id = 'box-7'",
@@ -244,7 +238,6 @@ static void test_rows_out_of_bounds(void **state)
 		"UPDATE sandbox SET spec = hex(zeroblob(1000000)) WHERE id = 'box-7'",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		char sql[256];
 
@@ -257,9 +250,8 @@ static void test_rows_out_of_bounds(void **state)
 	}
 }
 
-static void test_no_regular_file(void **state)
+TEST(no_regular_file)
 {
-	(void)state;
 	assert_int_equal(symlinkat("/etc/passwd", dir, STORE_FILE), 0);
 	assert_int_equal(judge(), -EUCLEAN);
 	put_aside();
@@ -274,9 +266,8 @@ static void test_no_regular_file(void **state)
 }
 
 /* A journal to roll back would be somebody else's idea of what the pages were. */
-static void test_journal_of_another(void **state)
+TEST(journal_of_another)
 {
-	(void)state;
 	(void)make_store();
 	_fd_ int fd = openat(dir, STORE_FILE "-journal", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -287,11 +278,10 @@ static void test_journal_of_another(void **state)
 }
 
 /* Two in one second get two names. */
-static void test_aside_twice(void **state)
+TEST(aside_twice)
 {
 	struct store_report a, b;
 
-	(void)state;
 	write_store("x", 1);
 	assert_int_equal(store_files_aside(dir, &a, &err), 0);
 	write_store("y", 1);
@@ -314,11 +304,10 @@ static void write_and_die(void *arg)
 	(void)raise(SIGKILL);
 }
 
-static void test_killed(void **state)
+TEST(killed)
 {
 	struct stat st;
 
-	(void)state;
 	(void)make_store();
 	assert_int_equal(WTERMSIG(child_wait(child_start(write_and_die, NULL))), SIGKILL);
 	assert_true(fstatat(dir, STORE_FILE "-wal", &st, 0) == 0 && st.st_size > 0);
@@ -329,9 +318,8 @@ static void test_killed(void **state)
 }
 
 /* The end of the log was not written: the last transactions are gone, whole ones, and no more. */
-static void test_torn_log(void **state)
+TEST(torn_log)
 {
-	(void)state;
 	(void)make_store();
 	assert_int_equal(WTERMSIG(child_wait(child_start(write_and_die, NULL))), SIGKILL);
 	_fd_ int wal = openat(dir, STORE_FILE "-wal", O_RDWR | O_CLOEXEC);
@@ -341,27 +329,4 @@ static void test_torn_log(void **state)
 
 	assert_int_equal(kit_count(s), 200);
 	store_close(s);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_empty),
-		TEST(test_emptied_keeps_its_log),
-		TEST(test_garbage),
-		TEST(test_truncated),
-		TEST(test_flipped),
-		TEST(test_newer_version),
-		TEST(test_another_programs),
-		TEST(test_other_tables),
-		TEST(test_rows_out_of_bounds),
-		TEST(test_no_regular_file),
-		TEST(test_journal_of_another),
-		TEST(test_aside_twice),
-		TEST(test_killed),
-		TEST(test_torn_log),
-	};
-
-	return cmocka_run_group_tests_name("store damage", tests, NULL, NULL);
 }

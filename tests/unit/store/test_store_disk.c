@@ -12,6 +12,8 @@
 
 #include "../child.h"
 
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
+
 /* The C library's own, as the store calls it; what fails is for each test to say. */
 static int write_errno;
 
@@ -58,37 +60,32 @@ static void check_failing(int errno_, const char *says)
 	store_close(s);
 }
 
-static void test_read_only(void **state)
+TEST(read_only)
 {
-	(void)state;
 	check_failing(EROFS, "read-only");
 }
 
-static void test_full(void **state)
+TEST(full)
 {
-	(void)state;
 	check_failing(ENOSPC, "full");
 }
 
-static void test_quota(void **state)
+TEST(quota)
 {
-	(void)state;
 	check_failing(EDQUOT, "full");
 }
 
-static void test_failing(void **state)
+TEST(failing)
 {
-	(void)state;
 	check_failing(EIO, "fails");
 }
 
 /* Neither does a store that could not even be begun. */
-static void test_full_from_the_start(void **state)
+TEST(full_from_the_start)
 {
 	struct store_files f;
 	struct store *s;
 
-	(void)state;
 	write_errno = ENOSPC;
 	assert_int_equal(store_files_open(dir, &f, &err), 0);
 	assert_int_equal(store_check(&f, &err), -ENOSPC);
@@ -156,9 +153,8 @@ static int put_many(struct store *s, int n)
 	return 0;
 }
 
-static void full_tmpfs(void *arg)
+CHILD_TEST(full_tmpfs)
 {
-	(void)arg;
 	small_disk("size=8m");
 	struct store *s = child_open();
 	int n = 0;
@@ -177,17 +173,10 @@ static void full_tmpfs(void *arg)
 	store_close(s);
 }
 
-static void test_full_tmpfs(void **state)
-{
-	(void)state;
-	child_run(full_tmpfs, NULL);
-}
-
-static void read_only_tmpfs(void *arg)
+CHILD_TEST(read_only_tmpfs)
 {
 	struct store_files f;
 
-	(void)arg;
 	small_disk("size=1m");
 	store_close(child_open());
 	CHILD_CHECK(mount("none", top, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
@@ -197,19 +186,12 @@ static void read_only_tmpfs(void *arg)
 	CHILD_CHECK(strstr(err.msg, "/some/where") != NULL);
 }
 
-static void test_read_only_tmpfs(void **state)
-{
-	(void)state;
-	child_run(read_only_tmpfs, NULL);
-}
-
 /* ---- somebody else ------------------------------------------------------------------------- */
 
-static void test_lock(void **state)
+TEST(lock)
 {
 	char text[32] = "", want[32];
 
-	(void)state;
 	int fd = store_lock(dir, "/var/lib/x", -1, getpid(), &err);
 
 	assert_true(fd >= 0);
@@ -234,9 +216,8 @@ static void lock_and_die(void *arg)
 	(void)raise(SIGKILL);
 }
 
-static void test_lock_ends_with_its_holder(void **state)
+TEST(lock_ends_with_its_holder)
 {
-	(void)state;
 	assert_int_equal(WTERMSIG(child_wait(child_start(lock_and_die, NULL))), SIGKILL);
 	_fd_ int fd = store_lock(dir, "x", -1, getpid(), &err);
 
@@ -244,14 +225,13 @@ static void test_lock_ends_with_its_holder(void **state)
 }
 
 /* The sqlite3 command finds the store locked, and we find it in use while that is at it. */
-static void test_other_program(void **state)
+TEST(other_program)
 {
 	struct store *s = kit_open();
 	struct store_files f;
 	char path[96];
 	sqlite3 *db;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/" STORE_FILE, top);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "SELECT * FROM sandbox", NULL, NULL, NULL), SQLITE_BUSY);
@@ -263,23 +243,4 @@ static void test_other_program(void **state)
 	assert_non_null(strstr(err.msg, "another program"));
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	store_close(kit_open());
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_read_only),
-		TEST(test_full),
-		TEST(test_quota),
-		TEST(test_failing),
-		TEST(test_full_from_the_start),
-		TEST(test_full_tmpfs),
-		TEST(test_read_only_tmpfs),
-		TEST(test_lock),
-		TEST(test_lock_ends_with_its_holder),
-		TEST(test_other_program),
-	};
-
-	return cmocka_run_group_tests_name("store disk", tests, NULL, NULL);
 }

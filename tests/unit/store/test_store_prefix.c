@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_store_prefix.c - What a power cut can leave of the store: any prefix of the log, and a
+ * test_store_prefix.c - Leftovers of the store after a power cut: any prefix of the log, and a
  * database that a checkpoint had half written. All of it loads, with whole transactions from the
  * first on.
  *
@@ -12,6 +12,8 @@
 #include <signal.h>
 
 #include "../child.h"
+
+struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
 
 #define BEFORE 3 /* records in the database */
 #define LOGGED 2 /* further ones, in the log alone */
@@ -113,12 +115,11 @@ static int count_whole(void)
 	return n;
 }
 
-static void test_every_prefix_of_the_log(void **state)
+TEST(every_prefix_of_the_log)
 {
 	struct bytes db, wal;
 	int last = 0;
 
-	(void)state;
 	make(&db, &wal);
 	for (size_t n = 0; n <= wal.len; n++) {
 		if (!is_tried(n, wal.len))
@@ -138,11 +139,10 @@ static void test_every_prefix_of_the_log(void **state)
 
 /* The log is on the disk before the database is touched, and stays until that is: so nothing is
  * lost. */
-static void test_torn_checkpoint(void **state)
+TEST(torn_checkpoint)
 {
 	struct bytes db, wal, after;
 
-	(void)state;
 	make(&db, &wal);
 	store_close(kit_open()); /* the checkpoint */
 	after = load(STORE_FILE);
@@ -163,15 +163,4 @@ static void test_torn_checkpoint(void **state)
 	free(after.data);
 	free(db.data);
 	free(wal.data);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_every_prefix_of_the_log),
-		TEST(test_torn_checkpoint),
-	};
-
-	return cmocka_run_group_tests_name("store prefix", tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_index.c - Addresses of package indexes: their parts, and their credentials. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "vault/index.h"
 
-static void test_parts(void **state)
+TEST(parts)
 {
 	static const struct {
 		const char *text, *url, *inside, *host, *name, *user, *password;
@@ -40,7 +35,6 @@ static void test_parts(void **state)
 		  8443 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
 		struct index_keys keys = { 0 };
 		struct index_url u;
@@ -56,7 +50,7 @@ static void test_parts(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	static const char *const bad[] = {
 		"",
@@ -77,7 +71,6 @@ static void test_refused(void **state)
 		"https://canary:can%00ary@a.test/",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct index_keys keys = { 0 };
 		struct index_url u;
@@ -95,7 +88,7 @@ static void test_refused(void **state)
 }
 
 /* One line each, bound to the index; never over a plain connection, and never a line more. */
-static void test_lines(void **state)
+TEST(lines)
 {
 	_buf_ struct buf lines = BUF_INIT(4096);
 	struct index_keys keys = { 0 };
@@ -103,7 +96,6 @@ static void test_lines(void **state)
 	struct err e = { 0 };
 	struct vault v;
 
-	(void)state;
 	assert_int_equal(index_url_parse(INDEX_NPM, "https://me:word@a.test:99/", &u, &keys, NULL),
 			 0);
 	assert_int_equal(index_keys_lines(INDEX_NPM, &u, &keys, &lines, NULL), 0);
@@ -125,22 +117,9 @@ static void test_lines(void **state)
 	assert_int_equal(lines.len, 0);
 }
 
-static void test_names(void **state)
+TEST(names)
 {
-	(void)state;
 	assert_true(index_key_reserved("CAISSON_PIP_USER"));
 	assert_true(index_key_reserved("CAISSON_NPM_TOKEN"));
 	assert_false(index_key_reserved("CAISSON_TOKEN"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

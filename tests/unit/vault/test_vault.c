@@ -2,14 +2,9 @@
 /* test_vault.c - Lines of secrets: what is one, who may use it, and the way from process to
  * process. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "vault/source.h"
@@ -20,12 +15,11 @@ static int add(struct vault *v, const char *text, struct err *e)
 	return vault_add(v, text, strlen(text), e);
 }
 
-static void test_lines(void **state)
+TEST(lines)
 {
 	struct vault v;
 	const struct secret *s;
 
-	(void)state;
 	assert_int_equal(vault_init(&v, false), 0);
 	assert_int_equal(add(&v, "# c\n\nA=1=2:3@4\nalice,bob:B=x y\nB2@a.test,b.test=z\ncarol:B=w",
 			     NULL),
@@ -51,7 +45,7 @@ static void test_lines(void **state)
 	vault_free(&v);
 }
 
-static void test_wrong_lines(void **state)
+TEST(wrong_lines)
 {
 	static const struct {
 		const char *text, *says;
@@ -81,7 +75,6 @@ static void test_wrong_lines(void **state)
 		{ "al,bob:A=x\nbob,eve:A=y", "twice" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++) {
 		struct err e = { 0 };
 		struct vault v;
@@ -94,11 +87,10 @@ static void test_wrong_lines(void **state)
 	}
 }
 
-static void test_sealed(void **state)
+TEST(sealed)
 {
 	struct vault v, whole, blind;
 
-	(void)state;
 	assert_int_equal(vault_init(&v, false), 0);
 	assert_int_equal(vault_init(&whole, false), 0);
 	assert_int_equal(vault_init(&blind, true), 0);
@@ -117,13 +109,12 @@ static void test_sealed(void **state)
 	vault_free(&blind);
 }
 
-static void test_prefixes(void **state)
+TEST(prefixes)
 {
 	char *env[] = { "X=1", "S_A=2", "Y=3", "S_B=4", NULL };
 	struct err e = { 0 };
 	struct vault v;
 
-	(void)state;
 	assert_null(source_prefix_problem("CAISSON_SECRET_"));
 	assert_non_null(source_prefix_problem("CAISSON_SECRETS_"));
 	assert_non_null(source_prefix_problem("CAISSON_"));
@@ -141,16 +132,4 @@ static void test_prefixes(void **state)
 	vault_free(&v);
 	assert_int_equal(source_hide("S_", env, "", &e), -1);
 	assert_int_equal(e.code, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_wrong_lines),
-		cmocka_unit_test(test_sealed),
-		cmocka_unit_test(test_prefixes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

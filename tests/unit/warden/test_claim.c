@@ -5,10 +5,7 @@
  */
 #include "warden_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "../unit.h"
 
 static bool all_quiet(void)
 {
@@ -27,11 +24,10 @@ static void wait_quiet(void)
 	CHILD_CHECK(all_quiet());
 }
 
-static void claimed_lives(void *arg)
+CHILD_TEST(claimed_lives)
 {
 	int peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *mine = kit_cell(1, z), *other = kit_cell(2, z), *plain = kit_cell(3, NULL);
@@ -40,7 +36,7 @@ static void claimed_lives(void *arg)
 
 	CHILD_CHECK(code_of(ask(WARDEN_CLAIM, keep, 0)) == 0);
 	CHILD_CHECK(code_of(ask(WARDEN_REST, 0, 0)) == 0);
-	/* Who waits for a kernel is told so, whoever that was. */
+	/* The client that waits for a kernel is told so. */
 	CHILD_CHECK(code_of(kernel) < 0);
 	wait_quiet();
 	CHILD_CHECK(cell_of(&w, keep) == mine && kit_alive(mine->l.pid));
@@ -52,19 +48,4 @@ static void claimed_lives(void *arg)
 	CHILD_CHECK(code_of(ask(WARDEN_REST, 0, 0)) == 0);
 	wait_quiet();
 	CHILD_CHECK(!cell_of(&w, keep) && kit_records() == 0);
-}
-
-static void test_claimed_lives(void **state)
-{
-	(void)state;
-	child_run(claimed_lives, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_claimed_lives),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

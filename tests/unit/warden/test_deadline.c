@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_deadline.c - What does not happen: a cell that is not made, or does not die, and a kernel
- * that can not be collected. Each is given up in its time, not before, and then keeps nobody busy.
+ * test_deadline.c - Events that do not come: a cell that is not made, or does not die, and a kernel
+ * that cannot be collected. Each is given up in its time, not before, and then keeps nobody busy.
  */
 #include "warden_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
 #include "cell/plan.h"
 
-#include <cmocka.h>
+#include "../unit.h"
 
 /* A cell that is not made in time is given up: itself, and nobody else. */
-static void not_made(void *arg)
+CHILD_TEST(not_made)
 {
 	int pair[2];
 
-	(void)arg;
 	kit_start();
 	struct cell *c = kit_cell(0, NULL);
 	pid_t pid = c->l.pid, bystander = kit_bystander(); /* in our process group */
@@ -49,26 +45,19 @@ static void not_made(void *arg)
 	kit_end();
 }
 
-static void test_not_made(void **state)
-{
-	(void)state;
-	child_run(not_made, NULL);
-}
-
 /*
- * A cell that does not die is given up, and its record stays. What becomes of it later is no
- * business of whoever has its place by then.
+ * A cell that does not die is given up, and its record stays. Its later fate is no
+ * business of the cell that has its place by then.
  */
-static void stuck(void *arg)
+CHILD_TEST(stuck)
 {
 	pid_t inmate;
 
-	(void)arg;
 	kit_start();
 	int before = open_fds();
 	struct cell *c = kit_cell(0, NULL);
 
-	/* Pid 1 can not end before everybody in its namespace is collected. */
+	/* Pid 1 cannot end before everybody in its namespace is collected. */
 	pid_t keeper = kit_hostage(c->l.pidfd, &inmate), init = c->l.pid;
 	uint64_t seq = ask(WARDEN_DESTROY, c->handle, 0);
 
@@ -94,23 +83,16 @@ static void stuck(void *arg)
 	kit_end_with(1);
 }
 
-static void test_stuck(void **state)
-{
-	(void)state;
-	child_run(stuck, NULL);
-}
-
 /*
  * A process in the cell that is somebody else's to collect is not taken for its kernel: its number
  * could be another process's at any moment. The cell is not given up early for it, and dies when it
  * is free.
  */
-static void not_ours(void *arg)
+CHILD_TEST(not_ours)
 {
 	int peer;
 	pid_t kernel;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -132,20 +114,13 @@ static void not_ours(void *arg)
 	kit_end();
 }
 
-static void test_not_ours(void **state)
-{
-	(void)state;
-	child_run(not_ours, NULL);
-}
-
 /* A zygote dies when it has forked but not yet named a kernel; its cell is destroyed much later. */
-static void never_named(void *arg)
+CHILD_TEST(never_named)
 {
 	int peer, fds[FD_PASS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
 	struct zygote_req q;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -163,22 +138,4 @@ static void never_named(void *arg)
 	}
 	CHILD_CHECK(code_of(ask(WARDEN_DESTROY, c->handle, 0)) == 0);
 	kit_end();
-}
-
-static void test_never_named(void **state)
-{
-	(void)state;
-	child_run(never_named, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_made),
-		cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_not_ours),
-		cmocka_unit_test(test_never_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

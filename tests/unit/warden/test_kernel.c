@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_kernel.c - Kernels, from the request to their end: into which cells, how many, what becomes
- * of whoever waits when something dies on the way, and that a cell dies with its kernel, in time.
+ * of the client when something dies on the way, and that a cell dies with its kernel, in time.
  *
  * The warden is this process, the zygote is the test, cells and kernels are real processes.
  */
 #include "warden_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "../unit.h"
 
 /* As a zygote: read a request and fork a kernel for it. @ret: the answer, not sent yet. */
 static pid_t serve(int peer, struct zygote_reply *ret)
@@ -64,11 +61,10 @@ static struct cell_usage usage_of(uint32_t cell)
 
 /* ---- which cells, and how many --------------------------------------------------------------- */
 
-static void whose_cell(void *arg)
+CHILD_TEST(whose_cell)
 {
 	int one_peer, two_peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *one = kit_zygote(0, &one_peer), *two = kit_zygote(1, &two_peer);
 	struct cell *c = kit_cell(0, one), *nobodys = kit_cell(1, NULL);
@@ -93,18 +89,11 @@ static void whose_cell(void *arg)
 	kit_end();
 }
 
-static void test_whose_cell(void **state)
-{
-	(void)state;
-	child_run(whose_cell, NULL);
-}
-
-static void one_at_a_time(void *arg)
+CHILD_TEST(one_at_a_time)
 {
 	int peer;
 	struct zygote_reply reply;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(7, &peer);
 	struct cell *c = kit_cell(9, z);
@@ -131,21 +120,14 @@ static void one_at_a_time(void *arg)
 	kit_end();
 }
 
-static void test_one_at_a_time(void **state)
-{
-	(void)state;
-	child_run(one_at_a_time, NULL);
-}
-
-/* What goes to the client: the socket on which the kernel says hello, the kernel, and its pipes. */
-static void descriptors(void *arg)
+/* The client gets the socket on which the kernel says hello, the kernel, and its pipes. */
+CHILD_TEST(descriptors)
 {
 	int peer, fds[FD_PASS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
 	struct zygote_req q;
 	char byte = 0;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -175,19 +157,12 @@ static void descriptors(void *arg)
 	kit_end();
 }
 
-static void test_descriptors(void **state)
-{
-	(void)state;
-	child_run(descriptors, NULL);
-}
-
 /* ---- what dies on the way ------------------------------------------------------------------ */
 
-static void dead_cell(void *arg)
+CHILD_TEST(dead_cell)
 {
 	int peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -201,12 +176,6 @@ static void dead_cell(void *arg)
 	CHILD_CHECK(code_of(ask(WARDEN_DESTROY, handle, 0)) == 0);
 	CHILD_CHECK(code_of(ask(WARDEN_KERNEL, handle, z->handle)) == -ENOENT);
 	kit_end();
-}
-
-static void test_dead_cell(void **state)
-{
-	(void)state;
-	child_run(dead_cell, NULL);
 }
 
 /* A zygote that ends, or says what is no answer, fails those who wait, and no one else. */
@@ -235,20 +204,18 @@ static void dead_zygote(void *arg)
 	kit_end();
 }
 
-static void test_dead_zygote(void **state)
+TEST(dead_zygote)
 {
-	(void)state;
 	child_run(dead_zygote, NULL);
 	child_run(dead_zygote, "says nonsense");
 }
 
 /* A zygote that says nothing for too long is ended: nobody waits for it, and no late answer can
  * come. */
-static void mute_zygote(void *arg)
+CHILD_TEST(mute_zygote)
 {
 	int peer, other_peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer), *other = kit_zygote(1, &other_peer);
 	struct cell *lives = kit_cell(0, z), *first = kit_cell(1, z), *second = kit_cell(2, z);
@@ -274,17 +241,10 @@ static void mute_zygote(void *arg)
 	kit_end();
 }
 
-static void test_mute_zygote(void **state)
-{
-	(void)state;
-	child_run(mute_zygote, NULL);
-}
-
-static void retired(void *arg)
+CHILD_TEST(retired)
 {
 	int peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *lives = kit_cell(0, z), *waits = kit_cell(1, z);
@@ -303,18 +263,11 @@ static void retired(void *arg)
 	kit_end();
 }
 
-static void test_retired(void **state)
-{
-	(void)state;
-	child_run(retired, NULL);
-}
-
 /* A kernel that the zygote could not fork, or lied about, can be asked for again. */
-static void refused(void *arg)
+CHILD_TEST(refused)
 {
 	int peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z), *other = kit_cell(1, z);
@@ -339,20 +292,13 @@ static void refused(void *arg)
 	kit_end();
 }
 
-static void test_refused(void **state)
-{
-	(void)state;
-	child_run(refused, NULL);
-}
-
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 /* The client keeps its copy of the kernel's descriptor: that is no reason for the loop to spin. */
-static void ended(void *arg)
+CHILD_TEST(ended)
 {
 	int peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -369,18 +315,11 @@ static void ended(void *arg)
 	kit_end();
 }
 
-static void test_ended(void **state)
-{
-	(void)state;
-	child_run(ended, NULL);
-}
-
 /* Its last numbers know of the kernel, which died with it. */
-static void destroyed(void *arg)
+CHILD_TEST(destroyed)
 {
 	int peer;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -400,14 +339,8 @@ static void destroyed(void *arg)
 	kit_end();
 }
 
-static void test_destroyed(void **state)
-{
-	(void)state;
-	child_run(destroyed, NULL);
-}
-
 /*
- * Destroyed while its kernel was on the way. A pid 1 can not die before everything in its namespace
+ * Destroyed while its kernel was on the way. A pid 1 cannot die before everything in its namespace
  * is collected, and a kernel is the warden's to collect, whether it ever was named in time or not.
  */
 static void destroyed_early(void *arg)
@@ -435,20 +368,18 @@ static void destroyed_early(void *arg)
 	kit_end();
 }
 
-static void test_destroyed_early(void **state)
+TEST(destroyed_early)
 {
-	(void)state;
 	child_run(destroyed_early, NULL);
 	child_run(destroyed_early, "the zygote dies");
 }
 
 /* kit_end() wants it to be over soon, with nothing left. */
-static void client_gone(void *arg)
+CHILD_TEST(client_gone)
 {
 	int peer;
 	struct zygote_reply reply;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *has = kit_cell(0, z), *unnamed = kit_cell(1, z);
@@ -460,18 +391,11 @@ static void client_gone(void *arg)
 	kit_end();
 }
 
-static void test_client_gone(void **state)
-{
-	(void)state;
-	child_run(client_gone, NULL);
-}
-
 /* Answers that nobody takes: the warden does not wait for ever, and then the client is gone. */
-static void client_deaf(void *arg)
+CHILD_TEST(client_deaf)
 {
 	struct warden_req req = { .version = WARDEN_VERSION, .op = WARDEN_USAGE };
 
-	(void)arg;
 	kit_start();
 	(void)kit_cell(0, NULL);
 	for (unsigned int i = 0; i < 100000 && !w.deaf; i++) {
@@ -481,25 +405,4 @@ static void client_deaf(void *arg)
 	}
 	CHILD_CHECK(w.deaf);
 	kit_end();
-}
-
-static void test_client_deaf(void **state)
-{
-	(void)state;
-	child_run(client_deaf, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whose_cell),  cmocka_unit_test(test_one_at_a_time),
-		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_dead_cell),
-		cmocka_unit_test(test_dead_zygote), cmocka_unit_test(test_retired),
-		cmocka_unit_test(test_refused),     cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_destroyed),   cmocka_unit_test(test_destroyed_early),
-		cmocka_unit_test(test_client_gone), cmocka_unit_test(test_client_deaf),
-		cmocka_unit_test(test_mute_zygote),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,12 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
 /* cmocka.h needs these first. */
-#include <cmocka.h>
 
 #include "../child.h"
+#include "../unit.h"
 
 #define PIDS 24
 #define WAIT_NS (30 * CLOCK_NS_PER_S)
@@ -126,14 +124,13 @@ static void see_it_go(struct remains_list *l)
 	}
 }
 
-static void forks(void *arg)
+CHILD_TEST(forks)
 {
 	struct remains_list l = { 0 };
 	struct cgroup c;
 	struct record r;
 	char said;
 
-	(void)arg;
 	make(&r, &c);
 	struct cgroup paths = c;
 	int fd = start_bomb(&c);
@@ -152,15 +149,9 @@ static void forks(void *arg)
 	clean_up();
 }
 
-static void test_forks(void **state_)
-{
-	(void)state_;
-	child_run(forks, NULL);
-}
-
 /* A directory that is not empty stays busy: it is tried again, and at the end the record is there.
  */
-static void stays(void *arg)
+CHILD_TEST(stays)
 {
 	struct remains_list l = { 0 };
 	struct sweep_result swept;
@@ -168,7 +159,6 @@ static void stays(void *arg)
 	struct record r;
 	char nested[CGROUP_PATH_MAX + 8];
 
-	(void)arg;
 	make(&r, &c);
 	struct cgroup paths = c;
 
@@ -190,20 +180,13 @@ static void stays(void *arg)
 	clean_up();
 }
 
-static void test_stays(void **state_)
-{
-	(void)state_;
-	child_run(stays, NULL);
-}
-
-/* What can be removed at once is, and what never had a cgroup has only its record. */
-static void at_once(void *arg)
+/* All that can be removed at once is, and a cell that never had a cgroup has only its record. */
+CHILD_TEST(at_once)
 {
 	struct remains_list l = { 0 };
 	struct cgroup c;
 	struct record r;
 
-	(void)arg;
 	make(&r, &c);
 	struct cgroup paths = c;
 
@@ -214,12 +197,6 @@ static void at_once(void *arg)
 	remains_add(&l, &r, NULL, -1);
 	CHILD_CHECK(l.n == 0 && records_left() == 0 && remains_check(&l, clock_now_ns()) == 0);
 	clean_up();
-}
-
-static void test_at_once(void **state_)
-{
-	(void)state_;
-	child_run(at_once, NULL);
 }
 
 /* tests/guest counts those who found the layout that they were sent to. */
@@ -237,12 +214,6 @@ static void say_site(void)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forks),
-		cmocka_unit_test(test_stays),
-		cmocka_unit_test(test_at_once),
-	};
-
 	say_site();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run();
 }

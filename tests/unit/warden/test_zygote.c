@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_zygote.c - The warden does not believe a zygote. What it says is one whole message or the
- * end; the process that it names is in the cell and not its pid 1, or it is not taken.
+ * test_zygote.c - The warden does not believe a zygote. A report is one whole message or the end of
+ * the zygote; the process that it names is in the cell and not its pid 1, or it is not taken.
  */
 #include "warden/zygote.h"
 
@@ -9,10 +9,8 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
-#include <cmocka.h>
+#include "../unit.h"
 
 #define LINE_FDS                                                                                   \
 	((int)(1 + KERNEL_PIPES)) /* what a cell holds between a request and its answer            \
@@ -40,7 +38,7 @@ static bool untouched(const struct said *s)
 	return s->handle == 4711 && s->code == 4711 && s->pid == 4711;
 }
 
-static void test_answers(void **state)
+TEST(answers)
 {
 	static const struct zygote_reply replies[] = {
 		{ .seq = 4096, .code = 0, .pid = 77 },
@@ -51,7 +49,6 @@ static void test_answers(void **state)
 	};
 	int pair[2];
 
-	(void)state;
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
 	struct said s = listen_to(pair[0]);
@@ -75,7 +72,7 @@ static void test_answers(void **state)
 }
 
 /* Too short, too long, nothing at all, descriptors that nobody wants: it is as good as gone. */
-static void test_nonsense(void **state)
+TEST(nonsense)
 {
 	static const struct {
 		size_t len, n_fds;
@@ -94,7 +91,6 @@ static void test_nonsense(void **state)
 	static char bytes[65536];
 	int before = open_fds();
 
-	(void)state;
 	memset(bytes, 0xff, sizeof(bytes));
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		int pair[2], fds[FD_PASS_MAX];
@@ -152,12 +148,11 @@ static void *sit(void *arg)
 	return NULL;
 }
 
-static void lies(void *arg)
+CHILD_TEST(lies)
 {
 	int other_pidfd, ends[2];
 	pthread_t thread;
 
-	(void)arg;
 	make_cell();
 	pid_t other = kit_init(&other_pidfd), stranger = kit_kernel(other_pidfd);
 	pid_t plain = kit_bystander();
@@ -190,36 +185,22 @@ static void lies(void *arg)
 	CHILD_CHECK(zygote_adopt(&cell, shared[1], &err) < 0 && open_fds() == before);
 }
 
-static void test_lies(void **state)
-{
-	(void)state;
-	child_run(lies, NULL);
-}
-
 /* Pid 1 is the warden's to collect as what it is: its status would be lost to a kernel's. */
-static void pid_one(void *arg)
+CHILD_TEST(pid_one)
 {
-	(void)arg;
 	make_cell();
 	check_refused(cell.l.pid, -EPROTO);
 	kit_make_zombie(cell.l.pid);
 	check_refused(cell.l.pid, -EPROTO);
 }
 
-static void test_pid_one(void **state)
-{
-	(void)state;
-	child_run(pid_one, NULL);
-}
-
-/* What can not be looked at is not taken: an ordinary user's warden, and a process of root's. */
-static void out_of_sight(void *arg)
+/* A process that cannot be examined is not taken: a warden of a user, a process of root. */
+CHILD_TEST(out_of_sight)
 {
 	pid_t root = getppid();
 	char path[64];
 	struct stat st;
 
-	(void)arg;
 	if (geteuid() != 0)
 		CHILD_SKIP("needs root to have somebody else's process");
 	child_become_nobody();
@@ -232,18 +213,11 @@ static void out_of_sight(void *arg)
 	CHILD_CHECK(zygote_adopt(&cell, kernel, &err) == 0); /* its own it can see */
 }
 
-static void test_out_of_sight(void **state)
-{
-	(void)state;
-	child_run(out_of_sight, NULL);
-}
-
 /* The whole life of one: taken, alive, dead, collected with its status. */
-static void kernel(void *arg)
+CHILD_TEST(kernel)
 {
 	struct pollfd p = { .events = POLLIN };
 
-	(void)arg;
 	make_cell();
 	pid_t pid = kit_kernel(cell.l.pidfd);
 
@@ -261,28 +235,15 @@ static void kernel(void *arg)
 	CHILD_CHECK(cell.kernel_pid == 0 && cell.kernel_pidfd == -1);
 }
 
-static void test_kernel(void **state)
-{
-	(void)state;
-	child_run(kernel, NULL);
-}
-
 /* One that died before it was named is still told from a stranger, and its status is not lost. */
-static void dead_kernel(void *arg)
+CHILD_TEST(dead_kernel)
 {
-	(void)arg;
 	make_cell();
 	pid_t pid = kit_kernel(cell.l.pidfd);
 
 	kit_make_zombie(pid);
 	CHILD_CHECK(zygote_adopt(&cell, pid, &err) == 0);
 	CHILD_CHECK(cell_kernel_reaped(&cell) == 0 && WTERMSIG(cell.kernel_status) == SIGKILL);
-}
-
-static void test_dead_kernel(void **state)
-{
-	(void)state;
-	child_run(dead_kernel, NULL);
 }
 
 /* ---- asking for one ------------------------------------------------------------------------ */
@@ -328,12 +289,11 @@ static void hear_request(int peer, const struct cell *c, size_t n_cgroups)
 	CHILD_CHECK(recv(c->hello_fd, &byte, 1, 0) == 0); /* nobody else holds it */
 }
 
-static void request(void *arg)
+CHILD_TEST(request)
 {
 	int peer, before;
 	char text[8] = "";
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(3, &peer);
 	struct cell *c = kit_cell(5, z);
@@ -366,18 +326,11 @@ static void request(void *arg)
 	kit_end();
 }
 
-static void test_request(void **state)
-{
-	(void)state;
-	child_run(request, NULL);
-}
-
 /* One that does not read is not waited for, and one that is gone is said to be. */
-static void deaf(void *arg)
+CHILD_TEST(deaf)
 {
 	int peer, before, r = 0, n = 0;
 
-	(void)arg;
 	kit_start();
 	struct zygote *z = kit_zygote(0, &peer);
 	struct cell *c = kit_cell(0, z);
@@ -390,7 +343,7 @@ static void deaf(void *arg)
 	CHILD_CHECK(r == -EAGAIN && n > 0 && n < 10000);
 	CHILD_CHECK(c->hello_fd == -1 && open_fds() == before);
 	fd_close(peer);
-	/* Whoever looks into /proc/PID/fd just then holds it open for a moment longer. */
+	/* A process that looks into /proc/PID/fd just then holds it open for a moment longer. */
 	for (n = 0; (r = zygote_fork(z, c, &err)) == -EAGAIN && n < 5000; n++)
 		(void)usleep(1000);
 	CHILD_CHECK(r == -ECONNRESET); /* with all that it had not read */
@@ -398,23 +351,4 @@ static void deaf(void *arg)
 	CHILD_CHECK(open_fds() == before - 1);
 	CHILD_CHECK(listen_to(z->l.channel_fd).result == 0);
 	kit_end();
-}
-
-static void test_deaf(void **state)
-{
-	(void)state;
-	child_run(deaf, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),      cmocka_unit_test(test_nonsense),
-		cmocka_unit_test(test_lies),         cmocka_unit_test(test_pid_one),
-		cmocka_unit_test(test_out_of_sight), cmocka_unit_test(test_kernel),
-		cmocka_unit_test(test_dead_kernel),  cmocka_unit_test(test_request),
-		cmocka_unit_test(test_deaf),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

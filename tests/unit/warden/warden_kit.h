@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 #include "../child.h"
-#include "../fds.h"
+#include "../unit.h"
 
 #define KIT_WAIT_MS 3000 /* for what takes a moment; much less than the warden's own deadlines */
 #define KIT_ANSWERS 16
@@ -147,7 +147,7 @@ static inline pid_t kit_kernel(int pidfd)
 	return pid;
 }
 
-/* The same, but whoever forked it stays, and is who has to collect it. Returns that one. */
+/* The same, but the process that forked it stays, and has to collect it. Returns that one. */
 static inline pid_t kit_hostage(int pidfd, pid_t *ret_kernel)
 {
 	int pair[2], test = kit_self();

@@ -4,8 +4,6 @@
  * for a whole. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 #include "tree_store/tree.h"
 #include "workspace_store/job.h"
@@ -77,6 +74,8 @@ static int teardown(void **state)
 	return rmdir(top);
 }
 
+struct unit_fixture unit_group = { setup, teardown };
+
 /* A job that packs the newest tree into the pipe that is returned; it is at work when something can
  * be read. */
 static int begin(pid_t *ret)
@@ -117,13 +116,12 @@ static int finish(int fd, pid_t pid, bool *ret_whole)
 }
 
 /* Another generation is the newest by now. */
-static void test_view_of_the_tree_that_is_asked_for(void **state)
+TEST(view_of_the_tree_that_is_asked_for)
 {
 	struct workspace_store_reply r;
 	char shown[80], hidden[80];
 	_fd_ int rules = fd_memfd("rules", "-f1*\n", 5);
 
-	(void)state;
 	assert_int_equal(mkdirat(store_dir, KEY "/g2", 0755), 0);
 	assert_int_equal(ask(WORKSPACE_STORE_VIEW, "g1", rules, &r), 0);
 	assert_memory_equal(r.tree, "v1.", 3);
@@ -136,14 +134,13 @@ static void test_view_of_the_tree_that_is_asked_for(void **state)
 	assert_int_equal(unlinkat(store_dir, KEY "/g2", AT_REMOVEDIR), 0);
 }
 
-static void test_nobody_waits(void **state)
+TEST(nobody_waits)
 {
 	struct workspace_store_reply r;
 	bool whole;
 	pid_t pid;
 	int fd = begin(&pid);
 
-	(void)state;
 	assert_int_equal(ask(WORKSPACE_STORE_LOOK, "", -1, &r), 0);
 	assert_int_equal(r.generation, 1);
 	assert_int_equal(ask(WORKSPACE_STORE_OPEN, "", -1, &r), 0);
@@ -151,14 +148,13 @@ static void test_nobody_waits(void **state)
 	assert_true(whole);
 }
 
-static void test_half_is_no_whole(void **state)
+TEST(half_is_no_whole)
 {
 	struct workspace_store_reply r;
 	bool whole;
 	pid_t pid;
 	int fd = begin(&pid);
 
-	(void)state;
 	assert_int_equal(mkdirat(store_dir, KEY "/g2", 0755), 0);
 	assert_int_equal(ask(WORKSPACE_STORE_DROP, "g1", -1, &r), 0);
 	assert_int_equal(r.generation, 2);
@@ -166,13 +162,12 @@ static void test_half_is_no_whole(void **state)
 	assert_false(whole);
 }
 
-static void test_nor_of_a_workspace_that_goes(void **state)
+TEST(nor_of_a_workspace_that_goes)
 {
 	struct workspace_store_reply r;
 	bool whole;
 	pid_t pid;
 
-	(void)state;
 	_fd_ int g2 = openat(store_dir, KEY "/g2", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	assert_int_equal(fill(g2), 0);
@@ -181,16 +176,4 @@ static void test_nor_of_a_workspace_that_goes(void **state)
 	assert_int_equal(ask(WORKSPACE_STORE_REMOVE, "", -1, &r), 0);
 	assert_int_not_equal(finish(fd, pid, &whole), 0);
 	assert_false(whole);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_view_of_the_tree_that_is_asked_for),
-		cmocka_unit_test(test_nobody_waits),
-		cmocka_unit_test(test_half_is_no_whole),
-		cmocka_unit_test(test_nor_of_a_workspace_that_goes),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

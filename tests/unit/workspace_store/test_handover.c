@@ -2,10 +2,6 @@
 /* test_handover.c - A job dies between naming a tree and its answer: the next worker answers for
  * it, and only if the tree has its name. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/fd.h"
 #include "workspace_store/handover.h"
 
@@ -48,6 +43,8 @@ static int teardown(void **state)
 	return rmdir(top);
 }
 
+struct unit_fixture unit_group = { setup, teardown };
+
 /* A job, up to its sudden end: it promises g2, and gives it its name or not. */
 static void job(struct promise *p, bool named)
 {
@@ -70,11 +67,10 @@ static void job(struct promise *p, bool named)
 	assert_int_equal(status, 0);
 }
 
-static void test_not_named(void **state)
+TEST(not_named)
 {
 	struct promise *p = &handover->promises[0];
 
-	(void)state;
 	assert_false(promise_is_kept(p, store_dir));
 	job(p, false);
 	assert_int_equal(p->reply.seq, 7);
@@ -86,11 +82,10 @@ static void test_not_named(void **state)
 	assert_int_equal(unlinkat(workspace, "new.1", AT_REMOVEDIR), 0);
 }
 
-static void test_named(void **state)
+TEST(named)
 {
 	struct promise *p = &handover->promises[1];
 
-	(void)state;
 	job(p, true);
 	assert_true(promise_is_kept(p, store_dir));
 	assert_int_equal(p->reply.generation, 2);
@@ -98,14 +93,4 @@ static void test_named(void **state)
 	assert_int_equal(p->reply.cut, 1);
 	promise_drop(p);
 	assert_false(promise_is_kept(p, store_dir));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_named),
-		cmocka_unit_test(test_named),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pattern.c - Which paths a pattern means, and which are seen. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../unit.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "workspace_store/pattern.h"
 
-static void test_match(void **state)
+TEST(match)
 {
 	static const struct {
 		const char *pattern, *path;
@@ -53,30 +48,27 @@ static void test_match(void **state)
 		{ ".*", ".git/config", true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (pattern_match(rows[i].pattern, rows[i].path) != rows[i].yes)
 			fail_msg("%s and %s", rows[i].pattern, rows[i].path);
 }
 
-static void test_ok(void **state)
+TEST(ok)
 {
 	static const char *const bad[] = { "", "/", ".", "..", "a/../b", "a/./b", "a\nb", "\x7f" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_false(pattern_ok(bad[i], strlen(bad[i])));
 	assert_true(pattern_ok("a b/*.c", 7));
 	assert_true(pattern_ok("...", 3));
 }
 
-static void test_visible(void **state)
+TEST(visible)
 {
 	static const char text[] = "+src/**\n+README\n-*.pem\n-/src/private\n";
 	static struct pattern_rules r;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(pattern_parse(text, strlen(text), &r, &e), 0);
 	assert_int_equal(r.n, 4);
 	assert_true(pattern_visible(&r, "src/main.c"));
@@ -91,15 +83,4 @@ static void test_visible(void **state)
 	assert_int_equal(pattern_parse("x\n", 2, &r, &e), -EINVAL);
 	assert_int_equal(pattern_parse("-\n", 2, &r, &e), -EINVAL);
 	assert_int_equal(pattern_parse("-../x\n", 6, &r, &e), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_match),
-		cmocka_unit_test(test_ok),
-		cmocka_unit_test(test_visible),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

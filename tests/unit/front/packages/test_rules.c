@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rules.c - What may be asked for, what may be installed, and what a fetcher's word becomes.
+/* test_rules.c - Permitted requests and installations, and the use of a fetcher's answer.
  */
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../../unit.h"
 #include "base/fd.h"
 #include "front/packages/closure.h"
 #include "front/packages/requirement.h"
@@ -17,7 +12,7 @@
 #include "front/sandbox/execution.h"
 #include "front/support/config.h"
 
-static void test_requirements(void **state)
+TEST(requirements)
 {
 	static const struct {
 		enum ecosystem eco;
@@ -54,7 +49,6 @@ static void test_requirements(void **state)
 	};
 	struct requirement r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *why = requirement_parse(rows[i].eco, rows[i].text, rows[i].version, &r);
 
@@ -68,7 +62,7 @@ static void test_requirements(void **state)
 	}
 }
 
-static void test_lookalikes(void **state)
+TEST(lookalikes)
 {
 	static const struct {
 		const char *name, *other;
@@ -90,7 +84,6 @@ static void test_lookalikes(void **state)
 
 	char other[PACKAGE_NAME_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(rules_lookalike(ECO_PYTHON, rows[i].name, other), !!rows[i].other);
 		if (rows[i].other)
@@ -106,13 +99,12 @@ static const char CLOSURE[] =
 	"{\"name\":\"mid\",\"version\":\"2\",\"integrity\":\"sha512-ab==\",\"needs\":[\"bad_one\",7,\"/\"]},"
 	"{\"name\":\"bad.one\",\"version\":\"3\"}]";
 
-static void test_closure(void **state)
+TEST(closure)
 {
 	struct config c = { .package_count = 3 };
 	struct refusal why;
 	json_t *said = json_loads(CLOSURE, 0, NULL), *closure = closure_take(ECO_PYTHON, said);
 
-	(void)state;
 	assert_int_equal(json_array_size(closure), 3);
 	assert_string_equal(closure_version(closure, "bad-one"), "3");
 	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), 0);
@@ -141,7 +133,7 @@ static void test_closure(void **state)
 	json_decref(said);
 }
 
-static void test_closure_refused(void **state)
+TEST(closure_refused)
 {
 	static const char *const rows[] = {
 		"{}",
@@ -154,23 +146,10 @@ static void test_closure_refused(void **state)
 		"[{\"name\":\"a\\u001b[2J\",\"version\":\"1\"}]",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		json_t *said = json_loads(rows[i], 0, NULL);
 
 		assert_null(closure_take(ECO_PYTHON, said));
 		json_decref(said);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requirements),
-		cmocka_unit_test(test_lookalikes),
-		cmocka_unit_test(test_closure),
-		cmocka_unit_test(test_closure_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
