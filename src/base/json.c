@@ -155,6 +155,14 @@ void json_raw(struct json *j, const char *json, size_t len)
 		(void)buf_append(j->out, json, len);
 }
 
+void json_buf(struct json *j, const struct buf *b)
+{
+	if (!b->err)
+		json_raw(j, buf_str(b), b->len);
+	else if (!j->out->err)
+		j->out->err = b->err;
+}
+
 void json_base64(struct json *j, const void *data, size_t len)
 {
 	if (value_begin(j) < 0)

@@ -48,6 +48,10 @@ bool json_str(struct json *j, const char *s);
 /* json_raw() - Put in a value that another writer has finished. Empty is a misuse. */
 void json_raw(struct json *j, const char *json, size_t len);
 
+/* json_buf() - json_raw() of a buffer. A value that could not be written whole fails this document
+ * too. */
+void json_buf(struct json *j, const struct buf *b);
+
 /* json_base64() - Write @len bytes as a string in base64 (RFC 4648, padded, one line). */
 void json_base64(struct json *j, const void *data, size_t len);
 

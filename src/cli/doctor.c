@@ -319,7 +319,7 @@ static int print_json(const struct check *checks, size_t n, const struct buf *re
 	json_array_end(&j);
 	if (receipt->len > 0) {
 		json_key(&j, "receipt");
-		json_raw(&j, buf_str(receipt), receipt->len);
+		json_buf(&j, receipt);
 	}
 	json_object_end(&j);
 	if (json_finish(&j) < 0)

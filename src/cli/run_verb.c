@@ -295,7 +295,7 @@ static int print_json(const struct run_options *o, const struct run_image *im,
 	}
 	if (o->receipt && job->receipt_json.len > 0) {
 		json_key(&j, "receipt");
-		json_raw(&j, buf_str(&job->receipt_json), job->receipt_json.len);
+		json_buf(&j, &job->receipt_json);
 	}
 	json_object_end(&j);
 	if (json_finish(&j) < 0)

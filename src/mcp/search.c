@@ -364,7 +364,7 @@ static void write_schema(struct json *j, const json_t *tool, const char *key)
 	if (!json_is_object(schema) || json_dump_callback(schema, append, &text, JSON_COMPACT) < 0)
 		return;
 	json_key(j, key);
-	json_raw(j, buf_str(&text), text.len);
+	json_buf(j, &text);
 }
 
 static void write_hit(struct json *j, const struct search_hit *h, bool full)

@@ -256,8 +256,14 @@ void ws_close(struct ws *w, int code, const char *reason)
 		for (len = REASON_MAX; len > 0 && ((unsigned char)reason[len] & 0xc0) == 0x80;)
 			len--;
 	}
-	if (wslay_event_queue_close(w->wslay, (uint16_t)code, (const uint8_t *)reason, len) != 0)
+	int r = wslay_event_queue_close(w->wslay, (uint16_t)code, (const uint8_t *)reason, len);
+
+	if (r == WSLAY_ERR_NO_MORE_MSG)
 		return; /* already closing: the peer closed first */
+	if (r != 0) {
+		(void)lost(w, -ENOMEM);
+		return;
+	}
 	w->state = WS_CLOSING;
 	w->code = code;
 	if (w->paused)

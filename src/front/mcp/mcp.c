@@ -134,7 +134,7 @@ void mcp_note_json(struct buf *out, const char *method, const struct buf *params
 	json_member_str(&j, "method", method);
 	if (params) {
 		json_key(&j, "params");
-		json_raw(&j, buf_str(params), params->len);
+		json_buf(&j, params);
 	}
 	json_object_end(&j);
 	(void)json_finish(&j);

@@ -119,7 +119,7 @@ void mcp_ask(struct mcp_call *c, struct mcp_question *q, const char *method,
 	json_member_uint(&j, "id", q->id);
 	json_member_str(&j, "method", method);
 	json_key(&j, "params");
-	json_raw(&j, buf_str(params), params->len);
+	json_buf(&j, params);
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
 		c->line->send(c, &b);

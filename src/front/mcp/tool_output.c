@@ -104,7 +104,7 @@ static bool close_output(const struct mcp_call *c, struct mcp_output *o, bool is
 		return false;
 	if (!none) {
 		json_key(&o->a.j, "structuredContent");
-		json_raw(&o->a.j, buf_str(&o->data), o->data.len);
+		json_buf(&o->a.j, &o->data);
 	}
 	json_member_bool(&o->a.j, "isError", is_error);
 	return mcp_answer_close(c, &o->a) == 0;

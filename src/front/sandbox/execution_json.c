@@ -9,8 +9,8 @@
 static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 {
 	json_key(j, key);
-	if (b->len > 0)
-		json_raw(j, buf_str(b), b->len);
+	if (b->len > 0 || b->err)
+		json_buf(j, b);
 	else
 		json_none(j);
 }
@@ -34,8 +34,8 @@ static void write_kernel(const struct execution *x, struct json *j)
 	raw_or_null(j, "result", &x->result);
 	json_key(j, "displays");
 	json_array_begin(j);
-	if (x->displays.len > 0)
-		json_raw(j, buf_str(&x->displays), x->displays.len);
+	if (x->displays.len > 0 || x->displays.err)
+		json_buf(j, &x->displays);
 	json_array_end(j);
 	if (x->displays_dropped)
 		json_member_uint(j, "displays_dropped", x->displays_dropped);

@@ -290,6 +290,8 @@ static void on_error(struct execution *x, const json_t *m)
 	size_t i;
 	json_t *line;
 
+	if (!kept && !x->error.err)
+		x->error.err = -ENOMEM;
 	if (!kept || x->error.len > 0) {
 		json_decref(kept);
 		return;

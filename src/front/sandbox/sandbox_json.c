@@ -61,8 +61,8 @@ void sandbox_json(const struct sandbox *s, const struct buf *receipt, struct jso
 	if (receipt) {
 		write_usage(j, s);
 		json_key(j, "receipt");
-		if (receipt->len)
-			json_raw(j, buf_str(receipt), receipt->len);
+		if (receipt->len || receipt->err)
+			json_buf(j, receipt);
 		else
 			json_none(j);
 	}

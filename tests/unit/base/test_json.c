@@ -342,6 +342,26 @@ TEST(depth)
 	assert_int_equal(json_finish(&deep), -ELOOP);
 }
 
+/* Half of a value is no value: its buffer's error fails the document. */
+TEST(value_from_a_buffer)
+{
+	_buf_ struct buf value = BUF_INIT(8), b = BUF_INIT(64);
+	struct json j;
+
+	assert_int_equal(buf_puts(&value, "[1,2]"), 0);
+	json_init(&j, &b);
+	json_buf(&j, &value);
+	assert_int_equal(json_finish(&j), 0);
+	assert_string_equal(buf_str(&b), "[1,2]");
+	buf_clear(&b);
+	assert_int_equal(buf_puts(&value, "too long"), -EMSGSIZE);
+	json_init(&j, &b);
+	json_array_begin(&j);
+	json_buf(&j, &value);
+	json_array_end(&j);
+	assert_int_equal(json_finish(&j), -EMSGSIZE);
+}
+
 /* Whatever the maximum: a document that does not fit whole is an error, one that fits is whole. */
 TEST(buffer_limits)
 {
