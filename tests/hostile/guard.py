@@ -6,6 +6,7 @@ process moves into cgroups of its own, with limits; so everything that a test st
 beside it, stays bounded even if the layer under test fails. Nothing hostile is run before the
 guard is proved to hold a cell.
 """
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -127,6 +128,17 @@ class Group:
         return sum(self.number([("memory", "memory.stat", "total_" + k),
                                 ("unified", "memory.stat", k)])
                    for k in ("inactive_file", "active_file"))
+
+    def memory_held(self):
+        """What is charged to the group and is not page cache."""
+        return self.memory_now() - self.memory_cache()
+
+    def reclaim(self):
+        """Have the Linux kernel free the caches of the group, such as the names of a tree that was walked."""
+        for controller, file, text in (("memory", "memory.force_empty", "0"), ("unified", "memory.reclaim", "1G")):
+            if controller in self.dirs:
+                with contextlib.suppress(OSError):  # it freed less than it was asked for
+                    (self.dirs[controller] / file).write_text(text)
 
     def memory_peak(self):
         return self.number([("memory", "memory.max_usage_in_bytes", None),

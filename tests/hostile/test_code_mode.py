@@ -159,7 +159,7 @@ def test_request_ids_twice_and_of_others(daemon, behind, stopped_by):
     name, theirs = box(daemon, "mine"), box(daemon, "mine")
     check_lands(daemon, behind, name)
     slow_one = Later(lambda: run(daemon, theirs, "print(await mcp_mine.slow(seconds=2))"))
-    until(lambda: ledger(daemon, "tool.begin", theirs), 10, "a call of a neighbour")
+    until(lambda: {"seconds": 2} in behind.calls("mine"), 10, "a call of a neighbour")
     before = len(behind.calls("mine"))
     run(daemon, name, RAW + "for _ in range(50): call(7, 'mine', 'slow', {'seconds': 0.5})\n"
                             "for i in range(1000): put(json.dumps({'type': 'rpc_cancel', 'id': i + 100}).encode() + b'\\n')\ntime.sleep(1)")
