@@ -211,6 +211,7 @@ static void on_ready(struct cell *r)
 	struct pool_row *s = row_of(p, r);
 
 	s->n_making--;
+	s->n_made++;
 	if (p->stopped && !s->wants) { /* no request will take it */
 		cell_end(r);
 		return;
@@ -301,10 +302,18 @@ void pool_want(struct pool *p, struct want *w)
 	metric_add(s->cells ? M_POOL_HITS : M_POOL_MISSES, 1);
 	w->next = NULL;
 	w->queued = true;
+	w->made_before = s->n_made;
 	*s->wants_tail = w;
 	s->wants_tail = &w->next;
 	s->n_wanted++;
 	give(p, s);
+}
+
+bool pool_stuck(const struct pool *p, const struct want *w)
+{
+	const struct pool_row *s = &p->rows[w->python ? POOL_PYTHON : POOL_PLAIN];
+
+	return s->n_making > 0 && s->n_made == w->made_before;
 }
 
 void pool_unwant(struct pool *p, struct want *w)

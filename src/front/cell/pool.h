@@ -24,6 +24,7 @@ struct cell;
 struct want {
 	bool python;
 	bool queued;
+	size_t made_before; /* n_made of its row when it began to wait */
 	void (*got)(struct want *w, struct cell *r); /* @r is the asker's */
 	void (*failed)(struct want *w, const char *message);
 	void *arg;
@@ -35,6 +36,7 @@ enum pool_kind { POOL_PLAIN, POOL_PYTHON, POOL_KINDS };
 struct pool_row {
 	struct cell *cells; /* ready */
 	size_t n_ready, n_making, n_wanted;
+	size_t n_made; /* became ready, in all */
 	struct want *wants, **wants_tail;
 };
 
@@ -56,6 +58,9 @@ bool pool_quiet(const struct pool *p); /* after that: none is being made any mor
 /* pool_want() - A cell now (got is called at once) or as soon as there is one. */
 void pool_want(struct pool *p, struct want *w);
 void pool_unwant(struct pool *p, struct want *w); /* idempotent */
+
+/* pool_stuck() - Cells are being made, and none has become ready since @w began to wait. */
+bool pool_stuck(const struct pool *p, const struct want *w);
 
 /* pool_poke() - Something changed (a zygote is ready): see whether cells have to be made. */
 void pool_poke(struct pool *p);

@@ -285,7 +285,14 @@ static void on_want_late(struct timer *t)
 {
 	struct sandbox *s = t->arg;
 
+	bool stuck = pool_stuck(&s->image->pool, &s->want);
+
 	pool_unwant(&s->image->pool, &s->want);
+	if (stuck) {
+		no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed", "no sandbox could be made: ",
+			"none of its image was ready in time");
+		return;
+	}
 	metric_add(M_REJECTED_BUSY, 1);
 	no_cell(s, REFUSAL_TOO_MANY, "busy", "no sandbox became free in time; try again later", "");
 }
