@@ -478,7 +478,7 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
     try:
         p = Process(line, stdin=stdin, keep=keep, enter=group, cwd=cwd or scratch,
                     env={**host_env(), **(env or {})}, start_new_session=True)
-        end = time.monotonic() + (at_most(timeout) if begun else timeout)
+        end = time.monotonic() + (max(at_most(timeout), 10) if begun else timeout)
         while not p.wait(0.02):
             if watch and watch(p, group):
                 break
