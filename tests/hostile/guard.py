@@ -130,7 +130,7 @@ class Group:
                    for k in ("inactive_file", "active_file"))
 
     def memory_held(self):
-        """What is charged to the group and is not page cache."""
+        """The bytes that are charged to the group, without its page cache."""
         return self.memory_now() - self.memory_cache()
 
     def reclaim(self):

@@ -24,7 +24,7 @@ struct cell;
 struct want {
 	bool python;
 	bool queued;
-	size_t made_before; /* n_made of its row when it began to wait */
+	size_t made_before;                          /* n_made of its row when it began to wait */
 	void (*got)(struct want *w, struct cell *r); /* @r is the asker's */
 	void (*failed)(struct want *w, const char *message);
 	void *arg;

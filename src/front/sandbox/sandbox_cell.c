@@ -289,8 +289,8 @@ static void on_want_late(struct timer *t)
 
 	pool_unwant(&s->image->pool, &s->want);
 	if (stuck) {
-		no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed", "no sandbox could be made: ",
-			"none of its image was ready in time");
+		no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed",
+			"no sandbox could be made: ", "none of its image was ready in time");
 		return;
 	}
 	metric_add(M_REJECTED_BUSY, 1);
