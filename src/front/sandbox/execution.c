@@ -274,8 +274,10 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 	x->outcome.usage = *u;
 	subtract(&x->outcome.usage, &x->sandbox->before);
 	x->sandbox->before = *u;
-	/* Only code that failed is asked whether the disk was full. */
-	if (x->exit_status != 0 && x->sandbox->cell)
+	/* After code that failed: whether the disk was full. After an interrupt: init handles
+	 * messages in order, so with its answer the signal has been sent, and cannot reach the
+	 * execution that follows. */
+	if ((x->exit_status != 0 || x->wall_hit || x->interrupted) && x->sandbox->cell)
 		cell_disk(x->sandbox->cell);
 	else
 		conclude(x);
