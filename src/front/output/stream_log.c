@@ -13,6 +13,7 @@
 #include "front/output/stream_log.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 
 #define RING_FIRST 16u
 #define TAKE_MIN 4096u /* what is shorter is copied, and wastes nothing */
+#define TRIM_BYTES (8u << 20)
 
 struct stream_log {
 	unsigned int refs;
@@ -79,6 +81,16 @@ static void free_event(struct stream_event *ev)
 	free(ev);
 }
 
+/* Events are small, and a younger allocation above them keeps malloc from returning their memory to
+ * the system: ask for it when most of a large amount is free. */
+static void return_memory(struct stream_bank *b)
+{
+	if (b->peak > TRIM_BYTES && b->bytes < b->peak / 4) {
+		(void)malloc_trim(0);
+		b->peak = b->bytes;
+	}
+}
+
 static void drop_first(struct stream_log *l)
 {
 	struct stream_event *ev = *slot(l, l->first++);
@@ -95,6 +107,7 @@ static void drop_all(struct stream_log *l)
 	free(l->ring);
 	l->ring = NULL;
 	l->ring_len = 0;
+	return_memory(l->bank);
 }
 
 static void unlist(struct stream_log *l)
@@ -215,6 +228,8 @@ static void append(struct stream_log *l, struct stream_event *ev)
 	*slot(l, ev->id) = ev;
 	l->bytes += ev->size;
 	l->bank->bytes += ev->size;
+	if (l->bank->bytes > l->bank->peak)
+		l->bank->peak = l->bank->bytes;
 	for (struct stream_reader *r = l->readers; r; r = r->next)
 		r->behind += ev->size;
 	trim_bank(l->bank);

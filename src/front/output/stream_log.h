@@ -32,6 +32,7 @@ struct stream_reader;
  */
 struct stream_bank {
 	uint64_t bytes, max;
+	uint64_t peak;                   /* the most bytes since memory went back to the system */
 	struct stream_log *first, *last; /* those that ended, in that order */
 };
 
