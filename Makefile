@@ -20,7 +20,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -56,7 +56,7 @@ help:
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "meson is missing: tools/deps.sh build" >&2; exit 1; }
-	meson setup $(BUILD)
+	meson setup -Dunits=false $(BUILD)
 
 build: $(BUILD)/build.ninja
 	@meson compile -C $(BUILD)
@@ -83,7 +83,12 @@ test:
 		'asan-units unit-files lint-quick serve-outside' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
-unit: build
+# There are more units than all other programs together, and only these targets need all of them.
+units: build
+	@meson configure -Dunits=true $(BUILD)
+	@meson compile -C $(BUILD)
+
+unit: units
 	@meson test -C $(BUILD) $(MESON_TEST)
 
 # Those that asan-units leaves out; make test runs every unit once.
@@ -257,7 +262,7 @@ asan-serve: asan-build
 asan-quick: asan-units asan-parsers asan-serve
 
 # The units on ordinary binaries under memcheck, which sees undefined values, as the sanitizers of gcc do not.
-valgrind: build
+valgrind: units
 	@tools/deps.sh valgrind
 	@tools/valgrind.sh $(BUILD)
 
@@ -312,7 +317,7 @@ bench:
 	@/usr/bin/python3 tests/bench/image_start.py --build $(BUILD) --output docs/benchmarks.md $(START_BENCH)
 	@/usr/bin/python3 tests/bench/sdk.py --build $(BUILD) --output docs/benchmarks.md $(SDK_BENCH)
 
-lint: build
+lint: units
 	@tools/lint.sh $(BUILD)
 
 # Without clang-tidy, which takes more time than everything else in it.
