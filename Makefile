@@ -234,7 +234,7 @@ guest: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/guest
 
 $(ASAN)/build.ninja:
-	meson setup -Doptimization=1 -Db_sanitize=address,undefined $(ASAN)
+	meson setup -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined $(ASAN)
 
 # More than one of these may ask for the build at once.
 asan-build: $(ASAN)/build.ninja
@@ -320,7 +320,7 @@ bench:
 lint: units
 	@tools/lint.sh $(BUILD)
 
-# Without clang-tidy, which takes more time than everything else in it.
+# Without clang-tidy and cppcheck, which take more time than everything else in it.
 lint-quick: build
 	@LINT_TIDY=no tools/lint.sh $(BUILD)
 
