@@ -53,8 +53,7 @@ int store_key_put(struct store *s, const struct store_key *k, struct err *e)
 		r = store_run(s,
 			      store_bind(s, STMT_KEY_TRIM, "si", k->owner, (int64_t)STORE_KEYS_MAX),
 			      what, e);
-	r = store_end(s, r, what, e);
-	return r < 0 ? (int)r : 0;
+	return store_end(s, r, what, e);
 }
 
 int store_key_get(struct store *s, const char *owner, const char *key, const char *route,

@@ -170,8 +170,7 @@ int store_note_put(struct store *s, const struct store_note_place *p, struct sto
 		n->metadata = "";
 	if (r < 0 || (r = store_begin(s, what, e)) < 0)
 		return (int)r;
-	r = store_end(s, put(s, p, n, expected, now, e), what, e);
-	return r < 0 ? (int)r : 0;
+	return store_end(s, put(s, p, n, expected, now, e), what, e);
 }
 
 int store_note_del(struct store *s, const struct store_note_place *p, const char *key,
@@ -184,11 +183,7 @@ int store_note_del(struct store *s, const struct store_note_place *p, const char
 
 int64_t store_note_count(struct store *s, const struct store_note_place *p, struct err *e)
 {
-	sqlite3_stmt *stmt =
-		store_bind(s, STMT_NOTE_COUNT, "sss", p->owner, p->project, kinds[p->kind]);
-	int64_t n = store_next(s, stmt, "count notes", e);
-
-	n = n > 0 ? sqlite3_column_int64(stmt, 0) : n;
-	store_done(stmt);
-	return n;
+	return store_count(
+		s, store_bind(s, STMT_NOTE_COUNT, "sss", p->owner, p->project, kinds[p->kind]),
+		"count notes", e);
 }

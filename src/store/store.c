@@ -158,6 +158,15 @@ int store_next(struct store *s, sqlite3_stmt *stmt, const char *what, struct err
 	return rc == SQLITE_DONE ? 0 : store_fail(s, rc, what, e);
 }
 
+int64_t store_count(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e)
+{
+	int64_t n = store_next(s, stmt, what, e);
+
+	n = n > 0 ? sqlite3_column_int64(stmt, 0) : n;
+	store_done(stmt);
+	return n;
+}
+
 const char *store_text(sqlite3_stmt *stmt, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(stmt, column);
@@ -170,17 +179,14 @@ int store_begin(struct store *s, const char *what, struct err *e)
 	return store_do(s, store_bind(s, STMT_BEGIN, ""), what, e);
 }
 
-int64_t store_end(struct store *s, int64_t r, const char *what, struct err *e)
+int store_end(struct store *s, int64_t r, const char *what, struct err *e)
 {
-	if (r >= 0) {
-		int64_t done = store_run(s, store_bind(s, STMT_COMMIT, ""), what, e);
-
-		r = done < 0 ? done : r;
-	}
+	if (r >= 0)
+		r = store_do(s, store_bind(s, STMT_COMMIT, ""), what, e);
 	/* Some failures have rolled back already. */
 	if (r < 0 && !sqlite3_get_autocommit(s->db))
 		(void)store_run(s, store_bind(s, STMT_ROLLBACK, ""), what, NULL);
-	return r;
+	return (int)r;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -224,7 +230,7 @@ static int run(struct store *s, const char *sql, char *ret_text, struct err *e)
 	return rc == SQLITE_OK ? 0 : store_fail(s, rc, "open the store", e);
 }
 
-/* From whatever it is in to WAL; see vfs.h. */
+/* From whatever it is in to WAL; see vfs.c. */
 static int use_log(struct store *s, struct err *e)
 {
 	char mode[256] = "";
@@ -254,11 +260,10 @@ static int use_schema(struct store *s, int rc, const struct err *why, struct err
 static int prepare(struct store *s, struct err *e)
 {
 	for (size_t i = 0; i < STMT_MAX_; i++) {
-		const char *sql = own_sql[i]           ? own_sql[i] :
-				  store_sandbox_sql[i] ? store_sandbox_sql[i] :
-				  store_key_sql[i]     ? store_key_sql[i] :
-				  store_tree_sql[i]    ? store_tree_sql[i] :
-							 store_note_sql[i];
+		const char *sql = own_sql[i]          ? own_sql[i] :
+				  store_key_sql[i]    ? store_key_sql[i] :
+				  store_record_sql[i] ? store_record_sql[i] :
+							store_note_sql[i];
 		int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt[i],
 					    NULL);
 

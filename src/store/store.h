@@ -5,7 +5,7 @@
  *
  * Opening has two halves, because a process that reads strangers' bytes wrote the file last. The
  * process with rights opens the files (store_files_open) and reads none of them; SQLite sees them
- * first in the jail, as two descriptors and without any path (vfs.h). store_check(), which may run
+ * first in the jail, as two descriptors and without any path (vfs.c). store_check(), which may run
  * in a process of its own, finds a damaged store; store_files_aside() moves it away, never deletes
  * it, again without reading it.
  *

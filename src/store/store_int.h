@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #include "store/store.h"
-#include "store/vfs.h"
 
 /* Prepared once, in store.c; the texts stand beside the code that binds them. */
 enum store_stmt {
@@ -44,6 +43,14 @@ enum store_stmt {
 	STMT_MAX_,
 };
 
+/* The two files for SQLite; vfs.c has the theory. */
+struct store_vfs {
+	sqlite3_vfs vfs;
+	char name[32];
+	struct store_files files; /* borrowed */
+	int last_errno;           /* of the last operation that failed */
+};
+
 struct store {
 	sqlite3 *db;
 	struct store_files files;
@@ -71,13 +78,15 @@ int store_do(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *
 /* store_next() - The next row of a statement: 1. Otherwise the statement is given back: 0 at the
  * end, or -errno. */
 int store_next(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e);
+/* store_count() - The number in the first column of the one row of a statement, or -errno. */
+int64_t store_count(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e);
 /* store_text() - A column of the row; never NULL. */
 const char *store_text(sqlite3_stmt *stmt, int column);
 
 int store_begin(struct store *s, const char *what, struct err *e);
 
-/* store_end() - Commit when @r is not negative, otherwise roll back. Return: @r or the failure. */
-int64_t store_end(struct store *s, int64_t r, const char *what, struct err *e);
+/* store_end() - Commit when @r is not negative, otherwise roll back. Return: 0 or the failure. */
+int store_end(struct store *s, int64_t r, const char *what, struct err *e);
 
 /* A text to be stored, and the bounds of its length in bytes. */
 struct store_bound {
@@ -89,7 +98,7 @@ struct store_bound {
  * -EINVAL. */
 int store_fits(const struct store_bound *list, struct err *e);
 
-/* ---- schema.c: the tables, and the way to them from every earlier version */
+/* ---- tables.c: the tables, and the way to them from every earlier version */
 
 #define SCHEMA_APPLICATION_ID 0x43616973 /* "Cais" */
 
@@ -106,11 +115,16 @@ int schema_look(sqlite3 *db, int *ret_version, struct err *e);
  */
 int schema_apply(sqlite3 *db, int version, struct err *e);
 
+/* ---- vfs.c */
+
+/* store_vfs_add() - Register under a name of its own, v->name. 0 or -ENOMEM. */
+int store_vfs_add(struct store_vfs *v, const struct store_files *f);
+void store_vfs_remove(struct store_vfs *v);
+
 /* ---- statements of each file */
 
-extern const char *const store_sandbox_sql[STMT_MAX_];
 extern const char *const store_key_sql[STMT_MAX_];
-extern const char *const store_tree_sql[STMT_MAX_];
+extern const char *const store_record_sql[STMT_MAX_];
 extern const char *const store_note_sql[STMT_MAX_];
 
 #endif

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vfs.c - A file system of two open files for SQLite.
+ * vfs.c - SQLite's way to the disk: a file system of two open files, and nothing else.
+ *
+ * SQLite opens files by path, makes journals and temporary files beside them, asks for locks and
+ * maps memory. In the jail there are no paths. So it gets a file system with two files that are
+ * open already, the database and its write-ahead log; opening any other file fails. That works
+ * because of three settings that store.c makes: locking_mode EXCLUSIVE (the log's index is in
+ * memory, not in a third, shared file), journal_mode WAL reached through MEMORY (no rollback
+ * journal), and temp_store MEMORY. The system calls that remain: pread64, pwrite64, ftruncate,
+ * fdatasync, fstat.
+ *
+ * Locks are no-ops here: store_lock() keeps other daemons out, store_files_open() other programs.
  *
  * Each function has the meaning that SQLite gives it (https://sqlite.org/c3ref/vfs.html). The
  * number of the last failed system call is kept, so that a message can tell a full disk from a
  * broken one.
  */
-#include "store/vfs.h"
+#include "store/store_int.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>

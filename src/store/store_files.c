@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - The store's files from outside: the lock, opening, moving damaged files aside.
+ * store_files.c - The store's files from outside: the lock, opening, moving damaged files aside.
  *
  * Nothing here reads the content of a file. This code has the rights of the daemon's starter, and
  * the content was written by a process that a stranger may have taken over.

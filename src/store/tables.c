@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema.c - The tables of the store.
+ * tables.c - The tables of the store.
  *
  * user_version counts the steps that were made; a step is never changed once released, only another
  * one added. The bounds of store.h stand here a second time, as CHECKs: the integrity check of a
@@ -122,16 +122,13 @@ static int ask_number(sqlite3 *db, const char *sql, int *ret)
 static int make_step(sqlite3 *db, size_t i)
 {
 	char mark[96];
-	int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+	const char *const texts[] = { "BEGIN IMMEDIATE", steps[i], mark, "COMMIT" };
+	int rc = SQLITE_OK;
 
 	(void)snprintf(mark, sizeof(mark), "PRAGMA application_id=%d; PRAGMA user_version=%zu",
 		       SCHEMA_APPLICATION_ID, i + 1);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(db, steps[i], NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(db, mark, NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	for (size_t k = 0; rc == SQLITE_OK && k < ARRAY_SIZE(texts); k++)
+		rc = sqlite3_exec(db, texts[k], NULL, NULL, NULL);
 	if (rc != SQLITE_OK && !sqlite3_get_autocommit(db))
 		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	return rc;
