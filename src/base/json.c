@@ -19,7 +19,6 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
-#include "base/json_quote.h"
 
 enum {
 	LEVEL_OBJECT = 1 << 0,

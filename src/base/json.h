@@ -74,4 +74,11 @@ void json_member_null(struct json *j, const char *key);
 void json_member_object(struct json *j, const char *key);
 void json_member_array(struct json *j, const char *key);
 
+/*
+ * json_quote() - Append @s in quotes. Each byte that is not part of a valid character becomes
+ * U+FFFD; control characters, DEL and U+0080 to U+009F among them, are escaped. Return: whether a
+ * byte was replaced.
+ */
+bool json_quote(struct buf *out, const char *s, size_t len);
+
 #endif

@@ -10,7 +10,7 @@
  * is reserved: six bytes for one. Where the buffer's maximum does not leave so much, the block goes
  * through a buffer of its own, and the append of its real length succeeds or fails.
  */
-#include "base/json_quote.h"
+#include "base/json.h"
 
 #include <endian.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
  * A row has the offset of its member, and the kind of the row implies the type of that member.
  * Nothing is stored when a value is refused, except the items of a list before the refused one.
  */
-#include "base/option_value.h"
+#include "base/options.h"
 
 #include <errno.h>
 #include <inttypes.h>

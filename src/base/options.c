@@ -16,7 +16,6 @@
 
 #include "base/err.h"
 #include "base/near.h"
-#include "base/option_value.h"
 
 #define VARIABLE_MAX 64
 

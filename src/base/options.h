@@ -145,4 +145,15 @@ const char *options_peek(char **argv, char **env, const char *name);
 /* options_lookup() - The value of a variable in @env; NULL: not set, or empty. */
 const char *options_lookup(char **env, const char *variable);
 
+/* ---- one value, for options.c: option_value.c ----------------------------------------------- */
+
+/*
+ * option_store() - Parse @value as the kind of @row and store it in the target.
+ * Return: 0, or a negative errno with a message that does not name the option.
+ */
+int option_store(struct options *p, const struct option_row *row, const char *value, struct err *e);
+
+/* option_clear() - Empty the list of @row. Other kinds stay as they are. */
+void option_clear(const struct options *p, const struct option_row *row);
+
 #endif

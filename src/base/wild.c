@@ -4,23 +4,30 @@
 
 #include <string.h>
 
-bool wild_match(const char *pattern, const char *text)
+bool wild_match_len(const char *pattern, size_t n, const char *text, size_t len)
 {
-	const char *star = NULL, *again = NULL;
+	size_t i = 0, k = 0, star = n, from = 0;
 
-	while (*text) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			again = text;
-		} else if (*pattern == '?' || *pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star) {
-			pattern = star;
-			text = ++again;
+	while (k < len) {
+		if (i < n && pattern[i] == '*') {
+			star = i++;
+			from = k;
+		} else if (i < n && (pattern[i] == '?' || pattern[i] == text[k])) {
+			i++;
+			k++;
+		} else if (star < n) {
+			i = star + 1;
+			k = ++from;
 		} else {
 			return false;
 		}
 	}
-	return pattern[strspn(pattern, "*")] == '\0';
+	while (i < n && pattern[i] == '*')
+		i++;
+	return i == n;
+}
+
+bool wild_match(const char *pattern, const char *text)
+{
+	return wild_match_len(pattern, strlen(pattern), text, strlen(text));
 }

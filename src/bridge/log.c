@@ -12,7 +12,6 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "base/json_quote.h"
 #include "base/utf8.h"
 
 #define TEXT_MAX 512 /* escaped, it has up to six times as many bytes */

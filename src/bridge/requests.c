@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/json_quote.h"
+#include "base/json.h"
 #include "bridge/config.h"
 #include "bridge/front_link.h"
 #include "bridge/upstream.h"

@@ -6,7 +6,6 @@
 #include "cell/landlock.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

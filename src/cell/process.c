@@ -3,7 +3,6 @@
 #include "cell/process.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -3,7 +3,6 @@
 #include "gate/address.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 

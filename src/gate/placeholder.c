@@ -7,7 +7,6 @@
  */
 #include "gate/placeholder.h"
 
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
@@ -103,12 +102,7 @@ static int replace_basic(const char *value, const char *credentials,
 
 	if (hits > 0) {
 		(void)buf_append(out, value, (size_t)(credentials - value));
-		char *at = buf_reserve(out, fresh.len / 3 * 4 + 5);
-
-		if (at)
-			buf_commit(out, (size_t)EVP_EncodeBlock((unsigned char *)at,
-								(const unsigned char *)fresh.data,
-								(int)fresh.len));
+		base64_encode(fresh.data, fresh.len, out);
 	}
 	if (plain.data)
 		explicit_bzero(plain.data, plain.len);

@@ -39,16 +39,8 @@ static int push(struct tree *t, const char *name)
 {
 	struct stat st;
 
-	if (t->n == t->cap) {
-		size_t cap = t->cap ? t->cap * 2 : 64;
-		struct level *more = cap > LEVELS_MAX * 2 ? NULL :
-							    realloc(t->levels, cap * sizeof(*more));
-
-		if (!more)
-			return ENOMEM;
-		t->levels = more;
-		t->cap = cap;
-	}
+	if (t->n == LEVELS_MAX || mem_grow(&t->levels, &t->cap, t->n + 1, sizeof(*t->levels)) < 0)
+		return ENOMEM;
 	struct level *l = &t->levels[t->n];
 	size_t len = strnlen(name, sizeof(l->name) - 1);
 

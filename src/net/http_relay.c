@@ -26,7 +26,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "net/conn.h"
 #include "net/http.h"
 

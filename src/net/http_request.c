@@ -10,11 +10,9 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "net/exchange.h"

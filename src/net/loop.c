@@ -30,7 +30,6 @@
 #include "base/fd.h"
 
 #define BATCH_MAX 256
-#define HEAP_MIN 64
 
 int loop_init(struct loop *l, struct err *e)
 {
@@ -132,24 +131,13 @@ static void sift_down(struct loop *l, size_t i)
 	place(l, i, t);
 }
 
-static void heap_grow(struct loop *l)
-{
-	size_t cap = l->cap_timers ? 2 * l->cap_timers : HEAP_MIN;
-	struct timer **heap = reallocarray(l->heap, cap, sizeof(struct timer *));
-
-	if (!heap)
-		abort(); /* a missed deadline would be worse */
-	l->heap = heap;
-	l->cap_timers = cap;
-}
-
 void timer_set(struct loop *l, struct timer *t, uint64_t at_ns)
 {
 	if (t->loop && t->loop != l)
 		timer_cancel(t);
 	if (!t->loop) {
-		if (l->n_timers == l->cap_timers)
-			heap_grow(l);
+		if (mem_grow(&l->heap, &l->cap_timers, l->n_timers + 1, sizeof(*l->heap)) < 0)
+			abort(); /* a missed deadline would be worse */
 		place(l, l->n_timers++, t);
 		t->loop = l;
 	}
@@ -248,9 +236,7 @@ static void run_deferred(struct loop *l)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/*
- * Milliseconds to wait, rounded up: waking too early would mean to wait again.
- */
+/* Milliseconds to wait, rounded up: waking too early would mean to wait again. */
 static int wait_ms(const struct loop *l)
 {
 	if (l->deferred)

@@ -14,7 +14,6 @@
 #include "net/prescan.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "net/http.h"
 #include "net/http_header.h"

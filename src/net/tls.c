@@ -35,7 +35,6 @@
 #include "base/fd.h"
 
 #define ROOTS_MAX (8u << 20)
-#define ROOTS_PIECE 65536u
 
 struct tls_server {
 	SSL_CTX *ctx;
@@ -189,16 +188,8 @@ int tls_server_made(X509 *cert, EVP_PKEY *key, struct tls_server **ret)
 static bool read_whole(const char *path, struct buf *out)
 {
 	_fd_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
-	ssize_t n = 1;
 
-	while (fd >= 0 && n > 0) {
-		char *to = buf_reserve(out, ROOTS_PIECE);
-
-		n = to ? read(fd, to, ROOTS_PIECE) : -1;
-		if (n > 0)
-			buf_commit(out, (size_t)n);
-	}
-	return fd >= 0 && n == 0 && out->len > 0;
+	return fd >= 0 && fd_read_buf(fd, out) == 0 && out->len > 0;
 }
 
 static void trust_text(SSL_CTX *ctx, const struct buf *text)

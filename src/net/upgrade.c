@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <openssl/evp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "net/exchange.h"

@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/launch.h"
 #include "cell/plan.h"
 #include "warden/remains.h"
 

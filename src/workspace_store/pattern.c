@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.c - Wildcards, first in a part of a path, then over its parts.
+ * pattern.c - Wildcards over the parts of a path, each part matched by base/wild.h.
  *
  * Both are the same loop: skip equal parts, remember the last star, and go back to it at a
  * difference. One star is enough to remember, so the time is bounded by the product of both
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/wild.h"
 
 bool pattern_ok(const char *text, size_t len)
 {
@@ -30,30 +31,6 @@ bool pattern_ok(const char *text, size_t len)
 		i += n + 1;
 	}
 	return true;
-}
-
-/* One part against one part. */
-static bool match_part(const char *p, size_t p_len, const char *s, size_t s_len)
-{
-	size_t i = 0, k = 0, star = p_len, from = 0;
-
-	while (k < s_len) {
-		if (i < p_len && p[i] == '*') {
-			star = i++;
-			from = k;
-		} else if (i < p_len && (p[i] == '?' || p[i] == s[k])) {
-			i++;
-			k++;
-		} else if (star < p_len) {
-			i = star + 1;
-			k = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (i < p_len && p[i] == '*')
-		i++;
-	return i == p_len;
 }
 
 static bool is_stars(const char *p)
@@ -78,7 +55,7 @@ static bool match_parts(const char *p, const char *s)
 			from = s;
 			if (!*p) /* everything, but not the directory itself */
 				return *s != '\0';
-		} else if (*s && match_part(p, strcspn(p, "/"), s, strcspn(s, "/"))) {
+		} else if (*s && wild_match_len(p, strcspn(p, "/"), s, strcspn(s, "/"))) {
 			p = next_part(p);
 			s = next_part(s);
 		} else if (star && *from) {
@@ -103,7 +80,7 @@ bool pattern_match(const char *pattern, const char *path)
 	if (strchr(text, '/') || is_stars(text))
 		return match_parts(text + (text[0] == '/'), path);
 	for (const char *s = path; *s; s = next_part(s))
-		if (match_part(text, len, s, strcspn(s, "/")))
+		if (wild_match_len(text, len, s, strcspn(s, "/")))
 			return true;
 	return false;
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/json_quote.h"
+#include "base/json.h"
 
 #define TEXT_MAX (16u << 20)
 
