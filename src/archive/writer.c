@@ -7,11 +7,18 @@
  */
 #include "archive/writer.h"
 
+#include <search.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 
+#include "archive/tar.h"
 #include "base/fd.h"
 
+#define XATTR_LIST_BYTES (16u << 10)
+#define XATTR_VALUE_BYTES (16u << 10)
+#define XATTRS_BYTES (24u << 10) /* of one entry, as records */
 #define RECORDS_MAX 4u /* character set, path, target, size */
 
 /* Fields that do not fit in a header. */
@@ -121,4 +128,83 @@ int tar_put_end(const struct tar_writer *w)
 	static const uint8_t zeros[2 * TAR_BLOCK];
 
 	return w->put(w->arg, zeros, sizeof(zeros));
+}
+
+/* ---- second names of files, and attributes -------------------------------------------------- */
+
+struct file {
+	dev_t dev;
+	ino_t ino;
+	char path[];
+};
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
+}
+
+const char *tar_first_name(void **names, const struct stat *st, const char *path)
+{
+	size_t size = strlen(path) + 1;
+	struct file *f = malloc(sizeof(*f) + size);
+
+	if (!f)
+		return NULL;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	memcpy(f->path, path, size);
+	struct file **first = tsearch(f, names, by_inode);
+
+	if (first && *first == f)
+		return path;
+	free(f);
+	return first ? (*first)->path : NULL;
+}
+
+/*
+ * Attributes of the user, but those of overlayfs: in a tree that becomes a layer they would be
+ * orders to the Linux kernel. Return: the length of their records.
+ */
+static size_t put_xattrs(int fd, char *out, size_t room, bool *ret_cut)
+{
+	static char list[XATTR_LIST_BYTES], value[XATTR_VALUE_BYTES], key[300];
+	ssize_t len = flistxattr(fd, list, sizeof(list));
+	size_t n = 0;
+
+	for (const char *name = list; len > 0 && name < list + len; name += strlen(name) + 1) {
+		ssize_t size;
+		size_t put;
+
+		if (strncmp(name, "user.", 5) != 0 || strncmp(name, "user.overlay.", 13) == 0)
+			continue;
+		size = fgetxattr(fd, name, value, sizeof(value));
+		(void)snprintf(key, sizeof(key), TAR_XATTR_KEY "%.255s", name);
+		put = size < 0 ? 0 : tar_record_put(out + n, room - n, key, value, (size_t)size);
+		if (ret_cut && put == 0)
+			*ret_cut = true;
+		n += put;
+	}
+	return n;
+}
+
+int tar_put_stat(const struct tar_writer *w, char type, const char *path, const char *link,
+		 const struct stat *st, int fd, bool *ret_cut)
+{
+	static char records[XATTRS_BYTES];
+	const struct tar_entry en = {
+		.type = type,
+		.mode = st->st_mode & 0777,
+		.size = type == '0' ? (uint64_t)st->st_size : 0,
+		.mtime = st->st_mtim.tv_sec,
+		.path = path,
+		.link = link,
+		.records = records,
+		.records_len = fd >= 0 ? put_xattrs(fd, records, sizeof(records), ret_cut) : 0,
+	};
+
+	return tar_put_head(w, &en);
 }

@@ -9,6 +9,8 @@
 #ifndef CAISSON_ARCHIVE_WRITER_H
 #define CAISSON_ARCHIVE_WRITER_H
 
+#include <sys/stat.h>
+
 #include "archive/tar.h"
 
 /* All bytes go through put(); anything but 0 ends the call at hand and is its result. */
@@ -34,5 +36,24 @@ int tar_put_padding(const struct tar_writer *w, uint64_t size);
  * complete.
  */
 int tar_put_end(const struct tar_writer *w);
+
+/* ---- entries on the disk ------------------------------------------------------------------- */
+
+/*
+ * tar_put_stat() - tar_put_head() of a file, directory, link or pipe.
+ * @fd: its attributes of the user (user.*) go with it, as pax records; -1: none
+ * @ret_cut: may be NULL; set to true when there are more attributes than fit in an archive
+ */
+int tar_put_stat(const struct tar_writer *w, char type, const char *path, const char *link,
+		 const struct stat *st, int fd, bool *ret_cut);
+
+/*
+ * tar_first_name() - The first name of a file that has several; @path itself when it is the first.
+ * @names: the files so far, by device and inode; begins as NULL. They are allocated and never
+ *         freed: for processes that end with the archive (a file call in a cell, a job of the
+ *         workspace store).
+ * Return: NULL without memory.
+ */
+const char *tar_first_name(void **names, const struct stat *st, const char *path);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * Files, directories and links. Hard links become files of their own; pipes, sockets and devices
  * are left out, and FILES_SKIPPED reports it. With FILES_WHOLE a second name of a file is a hard
- * link, and pipes and attributes are there (archive/whole.h): all that a workspace keeps. A file
+ * link, and pipes and attributes are there (archive/writer.h): all that a workspace keeps. A file
  * has the size that it had when it was opened: one that grows is cut there, one that shrinks is
  * filled up with zeros, and FILES_CHANGED reports it. A directory or file that cannot be read ends
  * the call: half an archive must not look like a whole one.
@@ -15,19 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/whole.h"
 #include "archive/writer.h"
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_worker.h"
-
-#define XATTRS_MAX (24u << 10)
 
 struct pack {
 	struct tar_writer out;
 	struct files_io *io;
 	uint64_t limit;
-	void **names; /* of files with several (archive/whole.h); NULL: not whole */
+	void **names; /* of files with several (archive/writer.h); NULL: not whole */
 };
 
 static int emit(void *arg, const void *data, size_t len)
@@ -44,21 +40,12 @@ static int emit(void *arg, const void *data, size_t len)
 static int put_head(struct pack *p, char type, const char *path, const char *target,
 		    const struct stat *st, int fd)
 {
-	static char records[XATTRS_MAX];
 	bool cut = false;
-	size_t n = p->names && fd >= 0 ? tar_xattrs(fd, records, sizeof(records), &cut) : 0;
-	struct tar_entry en = { .type = type,
-				.mode = st->st_mode & 0777,
-				.size = type == '0' ? (uint64_t)st->st_size : 0,
-				.mtime = st->st_mtim.tv_sec,
-				.path = path,
-				.link = target,
-				.records = records,
-				.records_len = n };
+	int r = tar_put_stat(&p->out, type, path, target, st, p->names ? fd : -1, &cut);
 
 	if (cut)
 		p->io->end.flags |= FILES_SKIPPED;
-	return tar_put_head(&p->out, &en);
+	return r;
 }
 
 /* Exactly @size bytes of content, then up to the block. */

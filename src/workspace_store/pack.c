@@ -5,7 +5,7 @@
  * Generations share unchanged files, so two of them are compared without reading a file: the same
  * inode has the same content, mode and attributes. Each generation has its own directories.
  */
-#include "workspace_store/pack.h"
+#include "workspace_store/changes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,15 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/whole.h"
 #include "archive/writer.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "tree_store/tree.h"
-#include "workspace_store/changes.h"
 
 #define CHUNK (256u << 10)
-#define XATTRS_BYTES (24u << 10)
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -36,27 +33,8 @@ struct pack {
 	int tree, from;
 	struct tar_writer out;
 	uint64_t bytes, files;
-	void *names; /* of files with several (archive/whole.h) */
+	void *names; /* of files with several (archive/writer.h) */
 };
-
-/* @fd: attributes of this file go with the entry; -1: none. */
-static int put_head(const struct pack *p, char type, const char *path, const char *link,
-		    const struct stat *st, int fd)
-{
-	static char records[XATTRS_BYTES];
-	bool cut = false;
-	size_t n = fd >= 0 ? tar_xattrs(fd, records, sizeof(records), &cut) : 0;
-	struct tar_entry en = { .type = type,
-				.mode = st->st_mode & 0777,
-				.size = type == '0' ? (uint64_t)st->st_size : 0,
-				.mtime = st->st_mtim.tv_sec,
-				.path = path,
-				.link = link,
-				.records = records,
-				.records_len = n };
-
-	return tar_put_head(&p->out, &en);
-}
 
 static int put_content(struct pack *p, int fd, uint64_t size)
 {
@@ -87,8 +65,8 @@ static int put_file(struct pack *p, int dir, const char *name, const char *path,
 	if (!first)
 		return -ENOMEM;
 	if (first != path)
-		return put_head(p, '1', path, first, st, -1);
-	int r = put_head(p, '0', path, "", &now, fd);
+		return tar_put_stat(&p->out, '1', path, first, st, -1, NULL);
+	int r = tar_put_stat(&p->out, '0', path, "", &now, fd, NULL);
 
 	return r < 0 ? r : put_content(p, fd, (uint64_t)now.st_size);
 }
@@ -100,7 +78,7 @@ static int put_dir(struct pack *p, int dir, const char *name, const char *path,
 	_fd_ int fd = tree_open_dir(dir, name);
 
 	(void)snprintf(text, sizeof(text), "%s/", path);
-	return fd < 0 ? fd : put_head(p, '5', text, "", st, fd);
+	return fd < 0 ? fd : tar_put_stat(&p->out, '5', text, "", st, fd, NULL);
 }
 
 static int on_pack(void *arg, int dir, const char *name, const char *path, const struct stat *st)
@@ -119,13 +97,13 @@ static int on_pack(void *arg, int dir, const char *name, const char *path, const
 	if (S_ISDIR(st->st_mode))
 		return put_dir(p, dir, name, path, st);
 	if (S_ISFIFO(st->st_mode))
-		return put_head(p, '6', path, "", st, -1);
+		return tar_put_stat(&p->out, '6', path, "", st, -1, NULL);
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 
 	if (n < 0)
 		return -errno;
 	target[n] = '\0';
-	return put_head(p, '2', path, target, st, -1);
+	return tar_put_stat(&p->out, '2', path, target, st, -1, NULL);
 }
 
 int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_files, struct err *e)
