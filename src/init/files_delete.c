@@ -17,7 +17,6 @@
 
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_worker.h"
 
 #define LEVELS_MAX 100000u
 

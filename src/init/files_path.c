@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files_path.c - Splitting paths, and making the missing directories above them. */
-#include "init/files_worker.h"
+#include "init/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,7 +16,6 @@
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "init/files.h"
-#include "init/files_worker.h"
 
 /* Descriptor or -errno; -ENXIO for other kinds than files and directories. */
 static int open_file(const char *path, struct stat *st)

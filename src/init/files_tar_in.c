@@ -19,7 +19,6 @@
 #include "archive/reader.h"
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_worker.h"
 
 #define META_MAX (64u << 10) /* a pax header or a long name; the Linux kernel bounds paths */
 

@@ -6,7 +6,7 @@
  * moved meanwhile is still the directory that was seen. Entries that vanish meanwhile are skipped.
  * It does not go into /proc.
  */
-#include "init/files_worker.h"
+#include "init/files.h"
 
 #include <dirent.h>
 #include <errno.h>

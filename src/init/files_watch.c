@@ -20,7 +20,6 @@
 
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_worker.h"
 
 #define GATHER_NS 20000000
 #define RECENT 256u

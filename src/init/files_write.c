@@ -17,7 +17,6 @@
 
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_worker.h"
 
 struct draft {
 	int dir, fd;

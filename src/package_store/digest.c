@@ -117,7 +117,7 @@ static int add_entry(void *arg, int dir, const char *name, const char *path, con
 	return r;
 }
 
-static int look(int root, bool contents, char ret_hex[65], struct err *e)
+int digest_tree(int root, bool contents, char ret_hex[65], struct err *e)
 {
 	static char where[TREE_PATH_MAX];
 	struct look l = { .contents = contents, .e = e };
@@ -127,14 +127,4 @@ static int look(int root, bool contents, char ret_hex[65], struct err *e)
 		digest_hex(&l.digest, ret_hex);
 	digest_free(&l.digest);
 	return r < 0 ? err_set(e, r, "read the packages") : 0;
-}
-
-int digest_seal(int root, char ret_hex[65], struct err *e)
-{
-	return look(root, false, ret_hex, e);
-}
-
-int digest_hash(int root, char ret_hex[65], struct err *e)
-{
-	return look(root, true, ret_hex, e);
 }

@@ -42,8 +42,7 @@ void digest_end(struct digest *d);
 void digest_hex(struct digest *d, char hex[65]);
 void digest_free(struct digest *d);
 
-/* digest_seal(), digest_hash() - Of the tree at @root on the disk. 0 or -errno. */
-int digest_seal(int root, char ret_hex[65], struct err *e);
-int digest_hash(int root, char ret_hex[65], struct err *e);
+/* digest_tree() - The hash (@contents) or the seal of the tree at @root on the disk. 0 or -errno. */
+int digest_tree(int root, bool contents, char ret_hex[65], struct err *e);
 
 #endif

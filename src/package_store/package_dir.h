@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * package_dir.h - The directory of package trees: adding, removing, sweeping.
+ * package_dir.h - The directory of package trees: how trees come from cells, stay and go.
  *
  * A tree is a directory with a random key as its name; while it is unpacked, ".new" follows the
  * key. It gets its name when it is whole and on the disk. Code in a cell can enter the directory
@@ -10,10 +10,12 @@
 #define CAISSON_PACKAGE_STORE_PACKAGE_DIR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/err.h"
+#include "package_store/digest.h"
+#include "tree_store/tree_store.h"
 #include "wire/package_store.h"
-
-struct err;
 
 #define PACKAGE_DIR_MODE 0311 /* for an ordinary user the cell's user is the owner, too */
 
@@ -21,16 +23,36 @@ struct err;
 #define PACKAGE_PATH_MAX 1024u
 #define PACKAGE_DEPTH_MAX 48u
 
-/* package_dir_new() - A directory for a tree; its key, and a descriptor or -errno. */
-int package_dir_new(int store_dir, char ret_key[PACKAGE_STORE_KEY_LEN + 1], struct err *e);
-/* package_dir_finish() - The tree is whole: bring it to the disk, then name it. 0 or -errno. */
-int package_dir_finish(int store_dir, const char *key, struct err *e);
-
 /* package_dir_drop() - Remove a tree, finished or not. 0, -ENOENT or -errno. */
 int package_dir_drop(int store_dir, const char *key, bool unfinished, struct err *e);
 
 /* package_dir_sweep() - Remove every tree that @keep does not name, and everything unfinished.
  * Return: how many were removed, or -errno. */
 int package_dir_sweep(int store_dir, bool (*keep)(const char *key), struct err *e);
+
+/*
+ * One tree on its way from a cell. Life: intake_begin() -> intake_read() when there is something to
+ * read, until it is over -> intake_end(). A failure leaves nothing: intake_end() removes the
+ * incomplete tree.
+ */
+struct intake {
+	uint64_t seq; /* 0: not in use */
+	struct cell_archive archive;
+	struct tar_rules rules;
+	struct digest digest;
+	struct err err;
+	int fd;              /* the pipe from the cell */
+	uint64_t stalled_ns; /* base/foreign.h */
+	int store_dir;       /* borrowed */
+	int root, file;
+	char key[PACKAGE_STORE_KEY_LEN + 1];
+};
+
+/* intake_begin() - The intake owns @fd, on failure too. 0 or -errno with in->err. */
+int intake_begin(struct intake *in, int store_dir, const struct package_store_req *q, int fd);
+/* intake_read() - One read. True: it is over, complete or failed. */
+bool intake_read(struct intake *in);
+/* intake_end() - Fill the reply: the tree has its name, or nothing is left of it. */
+void intake_end(struct intake *in, struct package_store_reply *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* changes.h - The changes between two trees as lines of JSON, and a set of paths. */
+/* changes.h - The changes between two trees as lines of JSON, a set of paths, and packed trees. */
 #ifndef CAISSON_WORKSPACE_CHANGES_H
 #define CAISSON_WORKSPACE_CHANGES_H
 
@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+
+struct changes;
+struct err;
 
 #define CHANGES_BYTES (8u << 20)
 
@@ -38,5 +41,21 @@ enum path_mark { PATH_NONE, PATH_SAME, PATH_CHANGED };
 int paths_put(void **paths, const char *text, enum path_mark mark);
 enum path_mark paths_get(void *const *paths, const char *text);
 void paths_free(void **paths);
+
+/* ---- trees as archives, and compared: pack.c ------------------------------------------------ */
+
+/*
+ * pack_tree() - Write a tree as tar (ustar, pax where needed) to a pipe, without the end of the
+ * archive.
+ * @from: -1, or a tree: entries that it has unchanged are left out
+ * @ret_bytes, @ret_files: of content; entries. 0 or -errno.
+ */
+int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_files, struct err *e);
+
+/* pack_end() - The end of the archive, without which a reader takes none of it. 0 or -errno. */
+int pack_end(int fd, struct err *e);
+
+/* pack_changes() - The changes from @from to @tree. 0 or -errno. */
+int pack_changes(int from, int tree, struct changes *ret, struct err *e);
 
 #endif

@@ -278,6 +278,14 @@ static int settle(struct merge *m, int r, struct err *e)
 	return r < 0 ? in_trouble(m->en.path, r, e) : 0;
 }
 
+/* The content of a file, or its mode, differs from the base. */
+static int part_from_base(struct merge *m, enum change what, struct err *e)
+{
+	int r = change(m, what, e);
+
+	return r < 0 ? r : settle(m, part_ways(m), e);
+}
+
 /* ---- the archive --------------------------------------------------------------------------- */
 
 static mode_t kind_of(char type)
@@ -289,15 +297,10 @@ static int begin_file(struct merge *m, struct err *e)
 {
 	m->at = 0;
 	m->same = m->had && S_ISREG(m->was.st_mode) && (uint64_t)m->was.st_size == m->en.size;
-	if (m->same) {
-		m->in = tree_open(m->base, m->en.path);
-		if (m->in < 0)
-			return in_trouble(m->en.path, m->in, e);
-		return 0;
-	}
-	int r = change(m, CHANGE_MODIFIED, e);
-
-	return r < 0 ? r : settle(m, part_ways(m), e);
+	if (!m->same)
+		return part_from_base(m, CHANGE_MODIFIED, e);
+	m->in = tree_open(m->base, m->en.path);
+	return m->in < 0 ? in_trouble(m->en.path, m->in, e) : 0;
 }
 
 static int on_entry(void *arg, const struct tar_entry *en, struct err *e)
@@ -347,9 +350,7 @@ static int on_data(void *arg, const char *data, size_t len, struct err *e)
 	int r = 0;
 
 	if (m->same && !is_equal(m, data, len)) {
-		r = change(m, CHANGE_MODIFIED, e);
-		if (r == 0)
-			r = settle(m, part_ways(m), e);
+		r = part_from_base(m, CHANGE_MODIFIED, e);
 		if (r < 0)
 			return r;
 	}
@@ -365,13 +366,10 @@ static int on_close(void *arg, struct err *e)
 	int r = 0;
 
 	if (m->same && (m->was.st_mode & 0777) == m->en.mode &&
-	    tree_same_xattrs(m->in, m->en.records, m->en.records_len)) {
+	    tree_same_xattrs(m->in, m->en.records, m->en.records_len))
 		r = keep(m, e);
-	} else if (m->same) {
-		r = change(m, CHANGE_MODE, e);
-		if (r == 0)
-			r = settle(m, part_ways(m), e);
-	}
+	else if (m->same)
+		r = part_from_base(m, CHANGE_MODE, e);
 	if (r == 0 && m->out >= 0) {
 		r = finish_file(m);
 		if (r == 0)

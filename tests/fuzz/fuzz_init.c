@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "fuzz.h"
-#include "init/command.h"
+#include "init/init_command.h"
 
 #define FDS_LOOKED_AT 64
 

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/init_client.h"
-#include "init/command.h"
+#include "init/init_command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #define CAISSON_TESTS_START_KIT_H
 
 #include "base/fd.h"
-#include "init/command.h"
+#include "init/init_command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * into the blob stays inside it, and no refusal leaves a descriptor or a mapping behind.
  */
 #include "base/fd.h"
-#include "init/command.h"
+#include "init/init_command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,7 +16,7 @@
 #include "../unit.h"
 #include "base/fd.h"
 #include "tree_store/tree.h"
-#include "workspace_store/job.h"
+#include "workspace_store/workspace_job.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 #define FILES 40

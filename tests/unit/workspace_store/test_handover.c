@@ -11,7 +11,7 @@
 
 #include "../unit.h"
 #include "base/fd.h"
-#include "workspace_store/handover.h"
+#include "workspace_store/workspace_dir.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 

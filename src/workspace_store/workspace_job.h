@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.h - One request to the workspace store, in a process of its own. */
-#ifndef CAISSON_WORKSPACE_JOB_H
-#define CAISSON_WORKSPACE_JOB_H
+/* workspace_job.h - One request to the workspace store, in a process of its own. */
+#ifndef CAISSON_WORKSPACE_STORE_WORKSPACE_JOB_H
+#define CAISSON_WORKSPACE_STORE_WORKSPACE_JOB_H
 
 #include <stddef.h>
 
@@ -14,7 +14,7 @@ struct promise;
  * job_run() - Serve the request, however long that takes.
  * @store_dir: the directory of workspaces
  * @fd: the descriptor that came with it, or -1
- * @p: where the job notes its answer before a tree gets its name (handover.h)
+ * @p: where the job notes its answer before a tree gets its name (workspace_dir.h)
  * @ret: zero except op and seq
  * Return: a descriptor for the answer, or -1.
  */

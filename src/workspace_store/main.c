@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace_store.c - caisson-workspace-store: keeps workspaces, and has no other power.
+ * main.c - caisson-workspace-store: keeps workspaces, and has no other power.
  *
  * Theory of operation. A workspace outlives the sandboxes that use it. Sandboxes commit to it, and
  * the content of a commit is an archive that code in a cell made. One program reads and writes the
  * workspaces, and can make and remove files below one directory and nothing else: own user (as
  * root), no capability, Landlock, and a filter without sockets and programs
  * (policy/workspace-store.policy). The front alone sends requests (wire/workspace_store.h). Each
- * request has a process of its own (job.h), which may take as long as it needs, and dies alone of
+ * request has a process of its own (workspace_job.h), which may take as long as it needs, and dies alone of
  * what it reads. It also dies with the worker, and leaves its workspace as it was. As root the
  * program's parent is the volume mounter (volume_mounter.h), which mounts file systems for it.
  *
- * tree_store/program.h has the start, the jail and the replacement of a worker that is killed. The
+ * tree_store/tree_store.h has the start, the jail and the replacement of a worker that is killed. The
  * next worker begins when every job of the former one is dead. It ignores requests until the front
  * has sent the list of known workspaces (WORKSPACE_STORE_SWEEP with its life): the front has given
  * up its former requests by then, and the sweep removes trees that were not finished.
@@ -29,13 +29,12 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/landlock.h"
-#include "tree_store/program.h"
 #include "tree_store/tree.h"
+#include "tree_store/tree_store.h"
 #include "wire/workspace_store.h"
-#include "workspace_store/handover.h"
-#include "workspace_store/job.h"
 #include "workspace_store/volume_mounter.h"
 #include "workspace_store/workspace_dir.h"
+#include "workspace_store/workspace_job.h"
 #include "workspace_store_filter.h"
 
 _Static_assert(WORKSPACE_STORE_FD == TREE_STORE_FD && WORKSPACE_STORE_DIR_FD == TREE_STORE_DIR_FD &&

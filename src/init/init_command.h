@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.h - Start one command in the cell, with nothing that was not declared.
+ * init_command.h - Start one command in the cell, with nothing that was not declared.
  */
-#ifndef CAISSON_INIT_COMMAND_H
-#define CAISSON_INIT_COMMAND_H
+#ifndef CAISSON_INIT_INIT_COMMAND_H
+#define CAISSON_INIT_INIT_COMMAND_H
 
 #include <stdint.h>
 #include <sys/types.h>

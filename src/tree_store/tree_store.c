@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program.c - A store's start, its jail and its workers.
+ * tree_store.c - A store's start, its jail and its workers; and the archives that it gets of cells.
  *
  * A front in its jail cannot start a program. So the process that it started before only gives up
  * its privileges, forks the worker, and forks another one when that is killed. It reads nothing,
  * and has the rights of the worker before Landlock and the filter.
  */
-#include "tree_store/program.h"
+#include "tree_store/tree_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,4 +98,49 @@ int tree_store_receive(void *request, size_t size, uint32_t version, int *ret_fd
 	if (n == (ssize_t)size)
 		memcpy(&got, request, sizeof(got));
 	return got == version ? 1 : -1;
+}
+
+/* ---- archives of cells ---------------------------------------------------------------------- */
+
+/*
+ * Every byte may come from hostile code: the parser of frames (client/files_client.h) and the
+ * reader of archives (archive/reader.h) check what they pass on. This call has frames of content
+ * and one end; any other frame is malformed.
+ */
+
+static int on_data(void *arg, const char *data, size_t len)
+{
+	struct cell_archive *a = arg;
+
+	return tar_feed(&a->reader, a->sink, a->arg, data, len, a->e);
+}
+
+static int on_end(void *arg, const struct files_end *end, struct files_text where)
+{
+	struct cell_archive *a = arg;
+
+	if (end->error)
+		return err_set(a->e, -end->error, "pack '%.*s' in the cell",
+			       where.len < 150 ? (int)where.len : 150, where.data);
+	if (!tar_ended(&a->reader))
+		return err_say(a->e, -EBADMSG, "the archive has no end");
+	a->changed = end->flags & FILES_CHANGED;
+	a->ended = true;
+	return 0;
+}
+
+int cell_archive_feed(struct cell_archive *a, const void *data, size_t len)
+{
+	static const struct files_sink sink = { .data = on_data, .end = on_end };
+	int r = files_feed(&a->parser, &sink, a, data, len);
+
+	if (r < 0 && !a->e->code)
+		(void)err_say(a->e, r, "the cell sent malformed frames");
+	return r;
+}
+
+void cell_archive_free(struct cell_archive *a)
+{
+	tar_reader_free(&a->reader);
+	files_parser_free(&a->parser);
 }

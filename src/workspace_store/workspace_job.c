@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.c - The requests to the workspace store, one function each.
+ * workspace_job.c - The requests to the workspace store, one function each.
  *
  * A tree that is being made has no name that anybody looks for until it is whole and on the disk.
  * The workspace is locked meanwhile, also against jobs of a later worker.
  */
-#include "workspace_store/job.h"
+#include "workspace_store/workspace_job.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,11 +16,10 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "tree_store/cell_archive.h"
 #include "tree_store/tree.h"
-#include "workspace_store/handover.h"
+#include "tree_store/tree_store.h"
+#include "workspace_store/changes.h"
 #include "workspace_store/merge.h"
-#include "workspace_store/pack.h"
 #include "workspace_store/pattern.h"
 #include "workspace_store/workspace_dir.h"
 

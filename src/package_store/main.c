@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * package_store.c - caisson-package-store: keeps installed packages, and has no other power.
+ * main.c - caisson-package-store: keeps installed packages, and has no other power.
  *
  * Theory of operation. Cells share trees of packages, and the content of a tree comes from a cell
  * in which a stranger's build ran. One process reads and writes the trees, and can make and remove
@@ -9,7 +9,7 @@
  * (policy/package-store.policy). The front alone sends requests (wire/package_store.h). One thread
  * unpacks up to PACKAGE_STORE_JOBS_MAX trees at a time and never waits for a cell.
  *
- * tree_store/program.h has the start, the jail and the replacement of a worker that is killed.
+ * tree_store/tree_store.h has the start, the jail and the replacement of a worker that is killed.
  * docs/internals/processes.md argues why this is not the program that keeps workspaces.
  */
 #include <errno.h>
@@ -23,11 +23,10 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "cell/landlock.h"
-#include "package_store/intake.h"
 #include "package_store/package_dir.h"
 #include "package_store_filter.h"
-#include "tree_store/program.h"
 #include "tree_store/tree.h"
+#include "tree_store/tree_store.h"
 #include "wire/package_store.h"
 
 _Static_assert(PACKAGE_STORE_FD == TREE_STORE_FD && PACKAGE_STORE_DIR_FD == TREE_STORE_DIR_FD &&
@@ -69,10 +68,10 @@ static int take_back(const struct package_store_req *q, struct package_store_rep
 	if (root < 0)
 		return err_set(e, errno == ENOTDIR || errno == ELOOP ? -ENOENT : -errno, "%s",
 			       q->key);
-	if (digest_seal(root, r->seal, e) < 0)
+	if (digest_tree(root, false, r->seal, e) < 0)
 		return e->code;
 	if (strcmp(r->seal, q->seal) != 0) {
-		if (digest_hash(root, hash, e) < 0)
+		if (digest_tree(root, true, hash, e) < 0)
 			return e->code;
 		if (strcmp(hash, q->sha256) != 0)
 			return err_say(e, -EBADMSG, "its content has the hash %s", hash);

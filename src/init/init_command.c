@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.c - From a request to a running program.
+ * init_command.c - From a request to a running program.
  *
  * The child gives up, in this order: its group list and ids, all capabilities in all five sets, its
  * limits' upper ends, init's descriptors, init's session. It inherits init's own layers
@@ -8,7 +8,7 @@
  * that fails is reported through a close-on-exec socket as {stage, errno}; end of file there means
  * that execve succeeded.
  */
-#include "init/command.h"
+#include "init/init_command.h"
 
 #include <errno.h>
 #include <fcntl.h>
