@@ -167,6 +167,32 @@ int fd_write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
+DIR *dir_list(int fd)
+{
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		fd_close(fd);
+	return d;
+}
+
+const char *dir_next(DIR *d)
+{
+	const struct dirent *en;
+
+	do {
+		errno = 0;
+		en = readdir(d);
+	} while (en && (strcmp(en->d_name, ".") == 0 || strcmp(en->d_name, "..") == 0));
+	return en ? en->d_name : NULL;
+}
+
+void dir_closep(DIR **d)
+{
+	if (*d)
+		(void)closedir(*d);
+}
+
 void fd_many(void)
 {
 	struct rlimit l;

@@ -8,8 +8,8 @@
 #ifndef CAISSON_BASE_FD_H
 #define CAISSON_BASE_FD_H
 
+#include <dirent.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
@@ -74,6 +74,14 @@ int fd_memfd(const char *name, const void *data, size_t len);
 
 /* fd_many() - As many descriptors as may be had: the soft limit becomes the hard one. */
 void fd_many(void);
+
+/* dir_list() - The entries of the directory @fd; the stream owns @fd, on failure too. NULL with
+ * errno, which stays as it is when @fd is negative. */
+DIR *dir_list(int fd);
+/* dir_next() - The next name except "." and ".."; NULL at the end (errno is 0) or on failure. */
+const char *dir_next(DIR *d);
+void dir_closep(DIR **d);
+#define _dir_ __attribute__((cleanup(dir_closep)))
 
 #define FD_PASS_MAX 96
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * caps.h - The rights of this thread: capability sets, and the user that it acts as. By system call
- * only: safe between clone and exec.
+ * caps.h - The rights of this process: capability sets, the user that it acts as, its limits and
+ * signals. By system call only: safe between clone and exec.
  */
 #ifndef CAISSON_CELL_CAPS_H
 #define CAISSON_CELL_CAPS_H
 
 #include <stdint.h>
 #include <sys/types.h>
+
+struct init_config;
 
 /* caps_permitted() - The permitted set of this thread. 0 or -errno. */
 int caps_permitted(uint64_t *ret);
@@ -42,10 +44,22 @@ int caps_drop(void);
  * The file system's user stays root, so files that only root may open can still be opened.
  * Capabilities stay too (SECBIT_NO_SETUID_FIXUP, set by the warden).
  *
- * @uid: 0: nothing changes. begin returns 0 or -errno; end keeps errno, and aborts a process that
+ * @uid: 0: nothing changes. begin returns 0 or -errno; end keeps errno, and ends a process that
  *       cannot become itself again.
  */
 int as_user_begin(uid_t uid);
 void as_user_end(uid_t uid);
+
+/*
+ * process_limit() - Set every limit of INIT_LIMITS (wire/init.h) on this process, soft and hard
+ * alike: the layer under the cgroup.
+ *
+ * Only ever lowers: where the caller's own hard limit is below ours, that stays (raising needs
+ * CAP_SYS_RESOURCE, which even root may lack). System calls only. Return: 0 or -errno.
+ */
+int process_limit(const struct init_config *c);
+
+/* process_reset_signals() - Every signal gets its default action. Blocked signals stay blocked. */
+void process_reset_signals(void);
 
 #endif

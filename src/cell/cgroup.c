@@ -43,19 +43,6 @@ static const struct cgroup_ops *ops_of(const struct cgroup *c)
 	return c->kind == CGROUP_V2 ? &cgroup_ops_v2 : &cgroup_ops_v1;
 }
 
-const char *cgroup_kind_str(enum cgroup_kind kind)
-{
-	static const char *const str[] = {
-		[CGROUP_NONE] = "none",
-		[CGROUP_V2] = "v2",
-		[CGROUP_V1] = "v1",
-		[CGROUP_HYBRID] = "hybrid",
-	};
-	_Static_assert(ARRAY_SIZE(str) == CGROUP_KINDS_, "str[] vs enum cgroup_kind");
-
-	return kind < CGROUP_KINDS_ ? str[kind] : "?";
-}
-
 int cgroup_dir(const struct cgroup *c, enum cgroup_role role)
 {
 	return c->dir_of[role] < 0 ? -1 : c->dirfd[c->dir_of[role]];

@@ -84,9 +84,6 @@ struct cgroup_usage {
 	uint64_t throttled_ns;    /* time spent throttled by the cpu quota */
 };
 
-/* cgroup_kind_str() - "none", "v2", "v1", "hybrid". */
-const char *cgroup_kind_str(enum cgroup_kind kind);
-
 /* cgroup_name_valid() - Whether @name is [a-z0-9-]{1,63}. */
 bool cgroup_name_valid(const char *name);
 

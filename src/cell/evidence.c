@@ -9,7 +9,6 @@
  */
 #include "cell/evidence.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,18 +28,20 @@ struct collector {
 	int out;
 	size_t written;
 	int error; /* sticky */
+	pid_t pid; /* of the process at hand; 0: of the host, or of the whole cell */
+	bool is_init;
 	pid_t pids[PIDS_MAX];
 	size_t n_pids;
 	char text[EVIDENCE_ITEM_MAX];
 };
 
-static void put(struct collector *c, enum evidence_kind kind, pid_t pid, bool is_init, size_t len)
+static void put(struct collector *c, enum evidence_kind kind, size_t len)
 {
 	static const char zeros[8];
 	struct evidence_item item = {
 		.kind = (uint32_t)kind,
-		.pid = (uint32_t)pid,
-		.is_init = is_init,
+		.pid = (uint32_t)c->pid,
+		.is_init = c->is_init,
 		.len = (uint32_t)len,
 	};
 	size_t pad = (8 - len % 8) % 8;
@@ -59,28 +60,26 @@ static void put(struct collector *c, enum evidence_kind kind, pid_t pid, bool is
 		c->error = fd_write_all(c->out, zeros, pad);
 }
 
-static void put_lost(struct collector *c, pid_t pid, bool is_init, const char *what, int error)
+static void put_lost(struct collector *c, const char *what, int error)
 {
 	int n = snprintf(c->text, sizeof(c->text), "%s: %s", what, strerror(error));
 
 	/* A process that ended is not a loss: there is nothing to report about it. */
 	if (error != ENOENT && error != ESRCH)
-		put(c, EVIDENCE_LOST, pid, is_init, (size_t)n);
+		put(c, EVIDENCE_LOST, (size_t)n);
 }
 
-static void put_file(struct collector *c, enum evidence_kind kind, pid_t pid, bool is_init, int dir,
-		     const char *path)
+static void put_file(struct collector *c, enum evidence_kind kind, int dir, const char *path)
 {
 	ssize_t n = fd_read_file(dir, path, c->text, sizeof(c->text));
 
 	if (n < 0)
-		put_lost(c, pid, is_init, path, (int)-n);
+		put_lost(c, path, (int)-n);
 	else
-		put(c, kind, pid, is_init, (size_t)n);
+		put(c, kind, (size_t)n);
 }
 
-static void put_namespaces(struct collector *c, enum evidence_kind kind, pid_t pid, bool is_init,
-			   int dir)
+static void put_namespaces(struct collector *c, enum evidence_kind kind, int dir)
 {
 	static const char *const names[] = { "ns/user", "ns/pid", "ns/mnt",   "ns/net",
 					     "ns/ipc",  "ns/uts", "ns/cgroup" };
@@ -90,13 +89,13 @@ static void put_namespaces(struct collector *c, enum evidence_kind kind, pid_t p
 		ssize_t n = readlinkat(dir, names[i], c->text + len, sizeof(c->text) - len - 1);
 
 		if (n < 0) {
-			put_lost(c, pid, is_init, names[i], errno);
+			put_lost(c, names[i], errno);
 			return;
 		}
 		len += (size_t)n;
 		c->text[len++] = '\n';
 	}
-	put(c, kind, pid, is_init, len);
+	put(c, kind, len);
 }
 
 /* Mark a descriptor that execve will close. Returns the new length of the text. */
@@ -116,70 +115,57 @@ static size_t mark_cloexec(struct collector *c, int dir, const char *number, siz
 	return len + sizeof(EVIDENCE_CLOEXEC) - 1;
 }
 
-static DIR *open_list(struct collector *c, pid_t pid, bool is_init, int dir, const char *name)
+static DIR *open_list(struct collector *c, int dir, const char *name)
 {
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = dir_list(openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
-	if (!d) {
-		put_lost(c, pid, is_init, name, errno);
-		fd_close(fd);
-	}
+	if (!d)
+		put_lost(c, name, errno);
 	return d;
 }
 
-static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int dir)
+static void put_descriptors(struct collector *c, int dir)
 {
-	DIR *d = open_list(c, pid, is_init, dir, "fd");
+	_dir_ DIR *d = open_list(c, dir, "fd");
+	const char *name;
 
-	if (!d)
-		return;
-	for (struct dirent *ent; (ent = readdir(d));) {
-		if (ent->d_name[0] == '.')
-			continue;
-		int n = snprintf(c->text, sizeof(c->text), "%s ", ent->d_name);
-		ssize_t k =
-			readlinkat(dirfd(d), ent->d_name, c->text + n, sizeof(c->text) - (size_t)n);
+	while (d && (name = dir_next(d))) {
+		int n = snprintf(c->text, sizeof(c->text), "%s ", name);
+		ssize_t k = readlinkat(dirfd(d), name, c->text + n, sizeof(c->text) - (size_t)n);
 
 		if (k > 0)
-			put(c, EVIDENCE_FD, pid, is_init,
-			    mark_cloexec(c, dir, ent->d_name, (size_t)n + (size_t)k));
+			put(c, EVIDENCE_FD, mark_cloexec(c, dir, name, (size_t)n + (size_t)k));
 	}
-	(void)closedir(d);
 }
 
 /* Every thread's status, and the children of every thread onto the list of processes to visit. */
-static void put_threads(struct collector *c, pid_t pid, bool is_init, int dir)
+static void put_threads(struct collector *c, int dir)
 {
-	DIR *d = open_list(c, pid, is_init, dir, "task");
+	_dir_ DIR *d = open_list(c, dir, "task");
+	const char *name;
 
-	if (!d)
-		return;
-	for (struct dirent *ent; (ent = readdir(d));) {
+	while (d && (name = dir_next(d))) {
 		char path[300];
 
-		if (ent->d_name[0] == '.')
-			continue;
-		(void)snprintf(path, sizeof(path), "%s/status", ent->d_name);
-		put_file(c, EVIDENCE_STATUS, pid, is_init, dirfd(d), path);
-		(void)snprintf(path, sizeof(path), "%s/children", ent->d_name);
+		(void)snprintf(path, sizeof(path), "%s/status", name);
+		put_file(c, EVIDENCE_STATUS, dirfd(d), path);
+		(void)snprintf(path, sizeof(path), "%s/children", name);
 		ssize_t n = fd_read_file(dirfd(d), path, c->text, sizeof(c->text));
 
 		if (n < 0)
-			put_lost(c, pid, is_init, path, (int)-n);
+			put_lost(c, path, (int)-n);
 		for (char *p = c->text, *end; n > 0; p = end) {
 			long child = strtol(p, &end, 10);
 
 			if (end == p)
 				break;
 			if (c->n_pids == PIDS_MAX) {
-				put_lost(c, pid, is_init, "more processes", E2BIG);
+				put_lost(c, "more processes", E2BIG);
 				break;
 			}
 			c->pids[c->n_pids++] = (pid_t)child;
 		}
 	}
-	(void)closedir(d);
 }
 
 static void put_process(struct collector *c, pid_t pid, bool is_init)
@@ -191,12 +177,14 @@ static void put_process(struct collector *c, pid_t pid, bool is_init)
 
 	if (dir < 0)
 		return;
-	put_threads(c, pid, is_init, dir);
-	put_namespaces(c, EVIDENCE_NS, pid, is_init, dir);
-	put_file(c, EVIDENCE_LIMITS, pid, is_init, dir, "limits");
-	put_descriptors(c, pid, is_init, dir);
+	c->pid = pid;
+	c->is_init = is_init;
+	put_threads(c, dir);
+	put_namespaces(c, EVIDENCE_NS, dir);
+	put_file(c, EVIDENCE_LIMITS, dir, "limits");
+	put_descriptors(c, dir);
 	if (is_init)
-		put_file(c, EVIDENCE_MOUNTINFO, pid, true, dir, "mountinfo");
+		put_file(c, EVIDENCE_MOUNTINFO, dir, "mountinfo");
 }
 
 static void put_cgroup(struct collector *c, const struct cgroup *cgroup)
@@ -208,14 +196,14 @@ static void put_cgroup(struct collector *c, const struct cgroup *cgroup)
 	int r = cgroup_limits_read(cgroup, &l, NULL);
 
 	if (r < 0) {
-		put_lost(c, 0, false, "cgroup limits", -r);
+		put_lost(c, "cgroup limits", -r);
 		return;
 	}
 	int n = snprintf(c->text, sizeof(c->text), "memory %llu\npids %llu\ncpu_milli %u\n",
 			 (unsigned long long)l.memory_bytes, (unsigned long long)l.pids,
 			 l.cpu_milli);
 
-	put(c, EVIDENCE_CGROUP, 0, false, (size_t)n);
+	put(c, EVIDENCE_CGROUP, (size_t)n);
 }
 
 int evidence_collect(pid_t init, pid_t kernel, const struct cgroup *cgroup, struct err *e)
@@ -230,7 +218,7 @@ int evidence_collect(pid_t init, pid_t kernel, const struct cgroup *cgroup, stru
 	if (out < 0 || self < 0)
 		return err_set(e, -errno, "collect evidence");
 	c->out = out;
-	put_namespaces(c, EVIDENCE_HOST_NS, 0, false, self);
+	put_namespaces(c, EVIDENCE_HOST_NS, self);
 	put_cgroup(c, cgroup);
 	c->pids[c->n_pids++] = init;
 	if (kernel > 0)

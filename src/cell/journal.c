@@ -15,7 +15,6 @@
  */
 #include "cell/journal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,19 +54,33 @@ static uint32_t checksum(const struct record_body *b)
 
 static int ranges = -1; /* -1: cells have no ranges, or only ours */
 
-int record_ranges(const char *dir, struct err *e)
+/*
+ * A directory that is made if it is missing, and is ours alone: in /tmp another user may have made
+ * it first, to read records or to plant some.
+ */
+static int open_own(const char *what, const char *path, struct err *e)
 {
 	struct stat st;
 
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return err_set(e, -errno, "make %s, where daemons agree on host ids", dir);
-	_fd_ int at = open(dir, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "make %s %s", what, path);
+	_fd_ int fd = open(path, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (at < 0 || fstat(at, &st) < 0)
-		return err_set(e, -errno, "open %s, where daemons agree on host ids", dir);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(e, -errno, "open %s %s", what, path);
 	if (st.st_uid != geteuid() || st.st_mode & 022)
-		return err_say(e, -EPERM, "%s must belong to uid %u and be writable by nobody else",
-			       dir, (unsigned)geteuid());
+		return err_say(e, -EPERM,
+			       "%s %s must belong to uid %u and be writable by nobody else", what,
+			       path, (unsigned)geteuid());
+	return TAKE_FD(fd);
+}
+
+int record_ranges(const char *dir, struct err *e)
+{
+	_fd_ int at = open_own("the daemons' directory of host ids", dir, e);
+
+	if (at < 0)
+		return at;
 	int fd = openat(at, "taken", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	if (fd < 0)
@@ -80,7 +93,9 @@ int record_ranges(const char *dir, struct err *e)
 /* 1: it is ours; 0: another warden has it; or -errno. */
 static int lock_range(uint32_t slot, short type)
 {
-	const struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+	const struct flock l = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1
+	};
 
 	if (ranges < 0 || fcntl(ranges, F_OFD_SETLK, &l) == 0)
 		return 1;
@@ -96,21 +111,10 @@ int record_dir(const char *state, struct err *e)
 	idmap_choose(0, &ids);
 	if (ids.ranged && record_ranges(RECORD_RANGES, e) < 0)
 		return e->code;
-	if (mkdir(state, 0700) < 0 && errno != EEXIST)
-		return err_set(e, -errno, "make state directory %s", state);
-	_fd_ int top = open(state, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_fd_ int top = open_own("state directory", state, e);
 
 	if (top < 0)
-		return err_set(e, -errno, "open state directory %s", state);
-
-	struct stat st;
-
-	/* In /tmp another user may have made it first, to read records or to plant some. */
-	if (fstat(top, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 022)
-		return err_say(
-			e, -EPERM,
-			"state directory %s must belong to uid %u and be writable by nobody else",
-			state, (unsigned)geteuid());
+		return top;
 	if (mkdirat(top, "cells", 0700) < 0 && errno != EEXIST)
 		return err_set(e, -errno, "make %s/cells", state);
 	int fd = openat(top, "cells", O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -260,28 +264,22 @@ static void sweep_one(int dirfd, const char *name, int fd, struct sweep_result *
 
 int record_sweep(int dirfd, struct sweep_result *ret, struct err *e)
 {
-	int copy = openat(dirfd, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	_dir_ DIR *dir = dir_list(openat(dirfd, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC));
+	const char *name;
 
 	*ret = (struct sweep_result){ 0 };
-	if (!dir) {
-		int r = -errno;
-
-		fd_close(copy);
-		return err_set(e, r, "read the journal");
-	}
-	for (struct dirent *d; (d = readdir(dir));) {
-		if (d->d_name[0] == '.')
+	if (!dir)
+		return err_set(e, -errno, "read the journal");
+	while ((name = dir_next(dir))) {
+		if (name[0] == '.')
 			continue;
 		struct stat st;
-		_fd_ int fd =
-			openat(dirfd, d->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		_fd_ int fd = openat(dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 			continue; /* gone meanwhile, or its owner lives */
 		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 0)
-			sweep_one(dirfd, d->d_name, fd, ret);
+			sweep_one(dirfd, name, fd, ret);
 	}
-	(void)closedir(dir);
 	return 0;
 }

@@ -114,7 +114,7 @@ static int release_child(const struct plan *p, pid_t pid, int sync, struct err *
 
 /*
  * A user namespace belongs to the effective user who makes it, and what is counted per user in it
- * is charged to that user outside (counters.h): so it is never root, but an id of the cell's own
+ * is charged to that user outside (stage.c): so it is never root, but an id of the cell's own
  * or, for a cell that a zygote's kernels enter, the zygote's user. The child's capabilities are
  * those of its own user namespace.
  */

@@ -23,6 +23,10 @@
 #include "cell/spec.h"
 
 #define PIDS_SLACK 16u
+#define COUNTER_PARTS 8u /* no cell has more than this part of what its maker may have (stage.c) */
+/* Where the machine's limit cannot be read: the default of Linux since 2005. */
+#define INSTANCES_DEFAULT 128ul
+#define WATCHES_DEFAULT 8192ul
 
 /* The directories that merged systems keep as links into /usr. */
 static int plan_top(struct plan *p, struct err *e)
@@ -259,6 +263,19 @@ static int plan_mounts(struct plan *p, const int *fds, size_t n_fds, struct err 
 	return r;
 }
 
+/* A cell's share of a limit that this machine has for every user. */
+static void part_of(const char *limit, unsigned long otherwise, char ret[24])
+{
+	char path[64], text[32];
+	unsigned long whole = otherwise;
+
+	(void)snprintf(path, sizeof(path), "/proc/sys/user/%s", limit);
+	if (fd_read_file(AT_FDCWD, path, text, sizeof(text)) > 0)
+		whole = strtoul(text, NULL, 10);
+	/* At least one, also where the machine's limit, which holds in any case, is tiny. */
+	(void)snprintf(ret, 24, "%lu", whole < COUNTER_PARTS ? 1 : whole / COUNTER_PARTS);
+}
+
 int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path, const int *fds,
 	      size_t n_fds, struct plan *ret, struct err *e)
 {
@@ -273,7 +290,8 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 		p->mounts[i].fd = -1;
 	idmap_choose(slot, &p->ids);
 	p->owner = p->ids.ranged ? p->ids.base : 0;
-	counters_choose(&p->counters);
+	part_of("max_inotify_instances", INSTANCES_DEFAULT, p->inotify_instances);
+	part_of("max_inotify_watches", WATCHES_DEFAULT, p->inotify_watches);
 	(void)snprintf(p->init_path, sizeof(p->init_path), "%s", init_path);
 	(void)snprintf(p->layer_size, sizeof(p->layer_size), "%" PRIu64, spec->limits.disk_bytes);
 	(void)snprintf(p->layer_inodes, sizeof(p->layer_inodes), "%" PRIu64, spec->limits.inodes);

@@ -15,7 +15,6 @@
 #include <sys/types.h>
 
 #include "cell/cgroup.h"
-#include "cell/counters.h"
 #include "cell/idmap.h"
 #include "wire/init.h"
 #include "wire/warden.h"
@@ -23,6 +22,7 @@
 struct err;
 
 #define PLAN_TOP_MAX 8
+#define PLAN_PTYS "32" /* terminals of one cell; kernel.pty.max is the machine's */
 
 /* One of /bin /sbin /lib ...: a link to recreate, or on unmerged systems a directory to bind. */
 struct plan_top {
@@ -45,14 +45,14 @@ struct plan_mount {
 struct plan {
 	const struct cell_spec *spec;
 	struct idmap ids;
-	struct counters counters;
+	char inotify_instances[24], inotify_watches[24]; /* the cell's share, see stage.c */
 	struct init_config config; /* what init will be told */
 	char init_path[PATH_MAX];
 	char layer_size[32], layer_inodes[32];
 	size_t n_top;
 	struct plan_top top[PLAN_TOP_MAX];
-	uint32_t cover;  /* host image: see cover.c */
-	int nodes_fd;    /* privileged: a detached mount, see nodes.c; otherwise -1 */
+	uint32_t cover;  /* host image: see root_host.c */
+	int nodes_fd;    /* privileged: a detached mount, see root.c; otherwise -1 */
 	int lease_fd;    /* what came with layers, to be held as long as the cell lives; or -1 */
 	size_t n_layers; /* of the image, the uppermost first; 0 for the host image */
 	struct plan_mount layers[CELL_LAYERS_MAX];
@@ -62,7 +62,7 @@ struct plan {
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
 	int channel_fd;            /* init's end; a zygote's end of its warden socket */
 	int sync_fd;               /* the child's end; see launch.c */
-	/* The user who makes, owns and is charged for the cell's user namespace (counters.h): the
+	/* The user who makes, owns and is charged for the cell's user namespace (stage.c): the
 	 * cell's first id, or a zygote's user; without privilege 0, which stands for the warden. */
 	uid_t owner;
 	bool zygote;               /* the child becomes a zygote: see stage_zygote.c */

@@ -18,9 +18,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -135,6 +137,143 @@ static int overlay_root(const struct plan *p, int layer)
 	return TAKE_FD(merged);
 }
 
+/* ---- the device nodes ----------------------------------------------------------------------- */
+
+/*
+ * A lock or a watch on /dev/null belongs to its inode: on the host's own, cells would meet each
+ * other and the host. So each cell has nodes of its own, on a small tmpfs. A node works only on a
+ * filesystem that a process with CAP_MKNOD made in the host's user namespace: the warden of root
+ * makes it, detached, and the child binds the nodes on it. Without that right the host's nodes are
+ * bound; the receipt's mounts show which was done.
+ */
+#define NODE_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
+
+/* Numbers from Linux' devices.txt: part of its interface, and the same everywhere. */
+static const struct node {
+	const char *name, *host;
+	unsigned int major, minor;
+} nodes[] = {
+	{ "null", "/dev/null", 1, 3 },       { "zero", "/dev/zero", 1, 5 },
+	{ "full", "/dev/full", 1, 7 },       { "random", "/dev/random", 1, 8 },
+	{ "urandom", "/dev/urandom", 1, 9 }, { "tty", "/dev/tty", 5, 0 },
+};
+
+int nodes_make(void)
+{
+	static const struct mnt_option options[] = {
+		{ "size", "4k" }, { "nr_inodes", "8" }, { "mode", "0755" }, { NULL, NULL }
+	};
+	_fd_ int dir = mnt_make("tmpfs", options, NODE_ATTRS);
+
+	if (dir < 0)
+		return -1;
+	mode_t mask = umask(0);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(nodes); i++)
+		r = mknodat(dir, nodes[i].name, S_IFCHR | 0666,
+			    makedev(nodes[i].major, nodes[i].minor));
+	(void)umask(mask);
+	return r < 0 ? -1 : TAKE_FD(dir);
+}
+
+static int clone_node(const struct plan *p, const struct node *n)
+{
+	if (p->nodes_fd < 0)
+		return mnt_of_host(n->host, NODE_ATTRS);
+	_fd_ int tree = open_tree(p->nodes_fd, n->name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return tree < 0 || mnt_restrict(tree, NODE_ATTRS) < 0 ? -1 : TAKE_FD(tree);
+}
+
+/* Into @dev, which is empty except for "pts". */
+static void nodes_place(const struct plan *p, int dev)
+{
+	/* Parts can be bound only of an attached mount: "pts" holds it for a moment. */
+	if (p->nodes_fd >= 0 && mnt_place(p->nodes_fd, dev, "pts", true) < 0)
+		stage_fail(p, STAGE_DEV, 104);
+	for (uint32_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		_fd_ int tree = clone_node(p, &nodes[i]);
+
+		if (tree < 0 || mnt_place(tree, dev, nodes[i].name, false) < 0)
+			stage_fail(p, STAGE_DEV, i);
+	}
+	if (p->nodes_fd >= 0 && (fchdir(dev) < 0 || umount2("pts", MNT_DETACH) < 0))
+		stage_fail(p, STAGE_DEV, 105);
+}
+
+/* ---- the files of /proc that a cell does not see -------------------------------------------- */
+
+/*
+ * A new instance of /proc shows the processes and names of the cell's own namespaces, and beside
+ * them files about the whole machine. Of these a cell keeps the ones that programs need
+ * (docs/threat-model.md lists them); the others are covered: /dev/null over a file, the empty /sys
+ * over a directory. Which files a cell can read is compared with that list by
+ * tests/hostile/test_proc.py, so a file of a newer kernel is noticed before anyone relies on it.
+ *
+ * Only the first cover of each kind is made and restricted step by step. The others are binds of
+ * it, one system call each, and have its flags. Paths below our own /proc are the kernel's, and no
+ * links. Files that this Linux kernel does not have are skipped.
+ */
+static const char *const masked_files[] = {
+	/* Of other cells and of the host's processes. */
+	"locks", "keys", "key-users", "timer_list", "sched_debug", "latency_stats", "schedstat",
+	"cgroups", "sys/fs/file-nr", "sys/fs/inode-nr", "sys/fs/inode-state", "sys/fs/dentry-state",
+	"sys/fs/aio-nr", "sys/kernel/pty/nr",
+	/* Of the machine's memory, disks and devices. */
+	"buddyinfo", "zoneinfo", "vmstat", "swaps", "diskstats", "partitions", "mdstat",
+	"interrupts", "softirqs", "iomem", "ioports",
+	/* Of its kernel, or acting on it. */
+	"bootconfig", "cmdline", "config.gz", "crypto", "kallsyms", "kcore", "kmsg", "modules",
+	"sysrq-trigger"
+};
+static const char *const masked_dirs[] = { "pressure", "sys/fs/quota", "acpi", "asound", "bus",
+					   "driver",   "fs",           "irq",  "scsi",   "tty" };
+
+/* The first of its kind: restricted before it is there. */
+static int cover(int root, const char *path, const char *by)
+{
+	_fd_ int target = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (target < 0)
+		return -1;
+	_fd_ int empty = open_tree(root, by, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (empty < 0 ||
+	    mnt_restrict(empty, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0)
+		return -1;
+	return move_mount(empty, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+/* @by: below @root; it is there already. */
+static void mask(const struct plan *p, int root, const char *const *paths, uint32_t n,
+		 const char *by)
+{
+	const char *first = NULL;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int r = first ? mount(first, paths[i], NULL, MS_BIND, NULL) :
+				cover(root, paths[i], by);
+
+		if (r < 0 && errno == ENOENT)
+			continue;
+		if (r < 0)
+			stage_fail(p, STAGE_MASK, i);
+		if (!first)
+			first = paths[i];
+	}
+}
+
+static void mask_proc(const struct plan *p, int root)
+{
+	_fd_ int proc = mnt_beneath(root, "proc", O_PATH | O_DIRECTORY);
+
+	if (proc < 0 || fchdir(proc) < 0)
+		stage_fail(p, STAGE_MASK, 100);
+	mask(p, root, masked_files, ARRAY_SIZE(masked_files), "dev/null");
+	mask(p, root, masked_dirs, ARRAY_SIZE(masked_dirs), "sys");
+}
+
 /* ---- /dev ---------------------------------------------------------------------------------- */
 
 static void build_dev(const struct plan *p, int root)
@@ -182,7 +321,7 @@ static void build_dev(const struct plan *p, int root)
 
 	struct mnt_option options[] = { { "mode", "0620" },
 					{ "ptmxmode", "0666" },
-					{ "max", COUNTERS_PTYS },
+					{ "max", PLAN_PTYS },
 					{ NULL, NULL },
 					{ NULL, NULL } };
 

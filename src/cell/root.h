@@ -30,25 +30,14 @@ void root_host(const struct plan *p, int root);
 /* root_put_file() - A new file below @root, 0644. 0, or -1 with errno. */
 int root_put_file(int root, const char *path, const char *text);
 
-/* cover_choose() - cover.c, the parent's half: the directories to cover, as bits. */
+/* cover_choose() - The parent's half of root_host(): the directories to cover, as bits. */
 uint32_t cover_choose(void);
-
 /* cover_from() - The same over an open mountinfo, for tests. */
 uint32_t cover_from(int mountinfo);
 
-/* cover_host() - The child's half: cover them, below the host's root. The current directory has an
- * empty "sys". Files of the host that are found by path must have been opened before. */
-void cover_host(uint32_t chosen);
-
-/* nodes_make() - nodes.c, the parent's half: a detached mount with the device nodes; -1 where it is
+/* nodes_make() - The parent's half of /dev: a detached mount with the device nodes; -1 where it is
  * not allowed. */
 int nodes_make(void);
-
-/* nodes_place() - The child's half: the nodes into @dev, which is empty except for "pts". */
-void nodes_place(const struct plan *p, int dev);
-
-/* mask_proc() - mask.c: cover files of @root/proc; dev/null and the empty sys are there already. */
-void mask_proc(const struct plan *p, int root);
 
 /*
  * place_mount() - place_mount.c: put mount @i of the plan, with the parts that follow it, below

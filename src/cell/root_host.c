@@ -3,11 +3,13 @@
  * root_host.c - The tree of the host image: a small generated system around the machine's own /usr.
  *
  * The content of files is shared with the host, read-only. Their inodes are the cell's own where
- * the Linux kernel allows it: see cover.c.
+ * the Linux kernel allows it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -19,6 +21,120 @@
 #include "cell/root.h"
 #include "cell/spec.h"
 #include "cell/stage.h"
+
+/* ---- inodes of the cell's own for directories of the host ----------------------------------- */
+
+/*
+ * A lock, a lease or a watch belongs to an inode: on the host's own inodes cells would meet each
+ * other, and the host. So each directory is covered, in the cell's mount namespace alone, by a
+ * read-only overlay of itself, and the binds into the root are taken from there. The content of
+ * files stays one page cache. Where the Linux kernel refuses such an overlay, the directory is
+ * bound as it is; the receipt's mounts show which was done.
+ *
+ * An overlay does not show mounts below its lower. In a cell's mount namespace, which belongs to a
+ * user namespace, such mounts are locked, and the Linux kernel refuses the overlay instead of
+ * hiding them: it is safe to try. It also writes a line to its log, so the parent leaves out
+ * directories that would be refused.
+ *
+ * On merged systems /bin and its like are links, and not covered. Of /etc only a few things are
+ * bound into a root, from one overlay where possible.
+ */
+static const struct cover_row {
+	const char *host, *lower;
+	const char *part_of; /* not if that one is covered */
+} cover_rows[] = {
+	{ "/usr", "/usr:sys", NULL },
+	{ "/bin", "/bin:sys", NULL },
+	{ "/sbin", "/sbin:sys", NULL },
+	{ "/lib", "/lib:sys", NULL },
+	{ "/lib32", "/lib32:sys", NULL },
+	{ "/lib64", "/lib64:sys", NULL },
+	{ "/libx32", "/libx32:sys", NULL },
+	{ "/etc", "/etc:sys", NULL },
+	{ "/etc/alternatives", "/etc/alternatives:sys", "/etc" },
+	{ "/etc/ssl/certs", "/etc/ssl/certs:sys", "/etc" },
+	{ "/etc/R", "/etc/R:sys", "/etc" },
+	{ "/etc/fonts", "/etc/fonts:sys", "/etc" },
+};
+
+static uint32_t without_below(uint32_t chosen, const char *mount_point)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cover_rows); i++) {
+		size_t n = strlen(cover_rows[i].host);
+
+		if (strncmp(mount_point, cover_rows[i].host, n) == 0 && mount_point[n] == '/')
+			chosen &= ~(1u << i);
+	}
+	return chosen;
+}
+
+/* The fifth word of each line is a mount point. A directory that cannot be read is not covered. */
+uint32_t cover_from(int mountinfo)
+{
+	uint32_t chosen = 0;
+	FILE *f = fdopen(mountinfo, "r");
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!f) {
+		fd_close(mountinfo);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(cover_rows); i++) {
+		struct stat st;
+
+		if (lstat(cover_rows[i].host, &st) == 0 && S_ISDIR(st.st_mode))
+			chosen |= 1u << i;
+	}
+	while (getline(&line, &room, f) > 0) {
+		char *save = NULL, *word = strtok_r(line, " ", &save);
+
+		for (int i = 0; i < 4 && word; i++)
+			word = strtok_r(NULL, " ", &save);
+		chosen = word ? without_below(chosen, word) : 0;
+	}
+	free(line);
+	(void)fclose(f);
+	for (size_t i = 0, whole = 0; i < ARRAY_SIZE(cover_rows); i++) {
+		if (!cover_rows[i].part_of)
+			whole = i;
+		else if (chosen & 1u << whole)
+			chosen &= ~(1u << i);
+	}
+	return chosen;
+}
+
+uint32_t cover_choose(void)
+{
+	static uint32_t chosen;
+	static bool known;
+
+	if (!known) {
+		int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+		chosen = fd < 0 ? 0 : cover_from(fd);
+		known = true;
+	}
+	return chosen;
+}
+
+static void cover(const struct cover_row *row)
+{
+	_fd_ int own = mnt_view(row->lower); /* the second of its directories is empty */
+
+	if (own >= 0)
+		(void)move_mount(own, "", AT_FDCWD, row->host, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+/* The current directory has an empty "sys". */
+static void cover_host(uint32_t chosen)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cover_rows); i++)
+		if (chosen & 1u << i)
+			cover(&cover_rows[i]);
+}
+
+/* ---- the tree ------------------------------------------------------------------------------- */
 
 int root_put_file(int root, const char *path, const char *text)
 {

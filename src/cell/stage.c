@@ -29,7 +29,6 @@
 
 #include "base/fd.h"
 #include "cell/caps.h"
-#include "cell/counters.h"
 #include "cell/plan.h"
 #include "cell/root.h"
 #include "cell/spec.h"
@@ -119,6 +118,37 @@ void stage_leave_keyring(const struct plan *p)
 		stage_fail(p, STAGE_KEYRING, 0);
 }
 
+/*
+ * The Linux kernel charges some resources of a process (inotify instances, queued signals, message
+ * queues) to its user in its user namespace, and then once more in each namespace above, to the
+ * user who made the namespace below. So two things bound a cell: the limits of its own namespace,
+ * and a maker that makes no other. As root the maker is the cell's own first id; for cells that a
+ * zygote enters it is the zygote's user, whose account they share, because only the maker may
+ * enter. docs/threat-model.md has the table of all counters.
+ *
+ * These files act on the writer's own namespace. No user namespace can be made below the cell's,
+ * even if the system call filter let it: a second layer against the bugs of the Linux kernel that
+ * need one.
+ */
+static void limit_counters(const struct plan *p)
+{
+	const struct {
+		const char *path, *value;
+	} rows[] = {
+		{ "/proc/sys/user/max_user_namespaces", "0" },
+		{ "/proc/sys/user/max_inotify_instances", p->inotify_instances },
+		{ "/proc/sys/user/max_inotify_watches", p->inotify_watches },
+	};
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int r = fd_write_file(AT_FDCWD, rows[i].path, rows[i].value);
+
+		/* In a container /proc may be read-only; the receipt shows it for the first. */
+		if (r != -EROFS && r != -EACCES && r != -ENOENT)
+			stage_check(p, r, STAGE_COUNTERS, i);
+	}
+}
+
 /* When the machine runs out of memory, cells are killed before the programs that made them. */
 static void prefer_as_victim(const struct plan *p)
 {
@@ -169,7 +199,7 @@ void stage_run(const struct plan *p)
 	stage_die_with_parent(p);
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
-	counters_limit(p);
+	limit_counters(p);
 	stage_net_settings(p);
 	stage_leave_keyring(p);
 	root_build(p);

@@ -7,7 +7,6 @@
  * directory that was left on the way down. A directory that is moved meanwhile makes the call fail;
  * it never deletes elsewhere.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -111,29 +110,21 @@ static int remove_one(struct tree *t, const char *name)
 /* Delete the entries of the open directory, up to a directory that is not empty: go there. */
 static int sweep(struct tree *t, bool *ret_down)
 {
-	int fd = dup(t->fd);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
+	_dir_ DIR *d = dir_list(dup(t->fd));
+	const char *name;
 	int r = 0;
 
 	*ret_down = false;
-	if (!d) {
-		r = errno;
-		fd_close(fd);
-		return r;
-	}
+	if (!d)
+		return errno;
 	rewinddir(d); /* the copy shares its place with the original */
-	while (r == 0 && (entry = readdir(d))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		r = remove_one(t, entry->d_name);
+	while (r == 0 && (name = dir_next(d))) {
+		r = remove_one(t, name);
 		if (r == EISDIR) {
-			r = go_down(t, entry->d_name);
 			*ret_down = true;
-			break;
+			return go_down(t, name);
 		}
 	}
-	(void)closedir(d);
 	return r;
 }
 

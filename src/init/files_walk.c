@@ -8,7 +8,6 @@
  */
 #include "init/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -35,12 +34,9 @@ static int enter(struct level *l, int fd, size_t path_len)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !(l->dir = fdopendir(fd))) {
-		int r = errno;
-
-		fd_close(fd);
-		return r;
-	}
+	l->dir = dir_list(fd);
+	if (!l->dir || fstat(fd, &st) < 0)
+		return errno;
 	l->dev = st.st_dev;
 	l->path_len = path_len;
 	return 0;
@@ -114,19 +110,16 @@ int walk_dir(struct walk *w, int fd)
 		struct level *l = &levels[n - 1];
 		bool down;
 
-		errno = 0;
-		const struct dirent *entry = readdir(l->dir);
+		const char *name = dir_next(l->dir);
 
-		if (!entry) {
+		if (!name) {
 			/* A directory that was deleted while we read it has no more entries. */
 			r = errno == ENOENT ? 0 : errno;
 			(void)closedir(l->dir);
 			n--;
 			continue;
 		}
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		r = step(w, l, entry->d_name, n > w->depth, &down);
+		r = step(w, l, name, n > w->depth, &down);
 		n += down;
 	}
 	while (n > 0)

@@ -7,7 +7,6 @@
  * before the watch did. Events are gathered for a moment; of equal events of one name in that time
  * one is reported. When the Linux kernel lost some, that is reported, and the table is made anew.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -189,13 +188,9 @@ static void scan(struct watcher *w, const char *dir, bool announce)
 	int fd = join(path, w->base, dir) ?
 			 open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) :
 			 -1;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	_dir_ DIR *d = dir_list(fd);
 
-	if (!d) {
-		fd_close(fd);
-		return;
-	}
-	while ((entry = readdir(d))) {
+	while (d && (entry = readdir(d))) {
 		bool sub = is_dir(fd, entry);
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
@@ -206,7 +201,6 @@ static void scan(struct watcher *w, const char *dir, bool announce)
 		if (sub)
 			add_dir(w, path);
 	}
-	(void)closedir(d);
 }
 
 static void add_tree(struct watcher *w, const char *path, bool announce)

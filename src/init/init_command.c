@@ -28,7 +28,6 @@
 
 #include "base/fd.h"
 #include "cell/caps.h"
-#include "cell/process.h"
 #include "init/files.h"
 
 #define HELD_FD 3

@@ -85,13 +85,13 @@ int package_dir_sweep(int store_dir, bool (*keep)(const char *key), struct err *
 {
 	/* Not opened anew: its mode lets nobody list it. */
 	int copy = fcntl(store_dir, F_DUPFD_CLOEXEC, 3), n = 0;
-	_dir_ DIR *d = copy < 0 ? NULL : tree_list_fd(copy);
+	_dir_ DIR *d = dir_list(copy);
 	const char *name;
 
 	if (!d)
 		return err_set(e, -errno, "list the packages");
 	rewinddir(d); /* both descriptors have one offset */
-	while ((name = tree_next(d))) {
+	while ((name = dir_next(d))) {
 		if (tree_key_ok(name) && keep(name))
 			continue;
 		int r = tree_remove(store_dir, name);

@@ -89,40 +89,13 @@ int tree_open_dir(int dir, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-DIR *tree_list_fd(int fd)
-{
-	DIR *d = fdopendir(fd);
-
-	if (!d)
-		fd_close(fd);
-	return d;
-}
-
 DIR *tree_list(int dir, const char *name)
 {
 	int fd = tree_open_dir(dir, name);
 
-	if (fd >= 0)
-		return tree_list_fd(fd);
-	errno = -fd;
-	return NULL;
-}
-
-const char *tree_next(DIR *d)
-{
-	const struct dirent *en;
-
-	do {
-		errno = 0;
-		en = readdir(d);
-	} while (en && (strcmp(en->d_name, ".") == 0 || strcmp(en->d_name, "..") == 0));
-	return en ? en->d_name : NULL;
-}
-
-void tree_closedirp(DIR **d)
-{
-	if (*d)
-		(void)closedir(*d);
+	if (fd < 0)
+		errno = -fd;
+	return dir_list(fd);
 }
 
 /* ---- paths --------------------------------------------------------------------------------- */
@@ -224,7 +197,7 @@ static int walk_dir(struct walk *w, int dir, const char *name, size_t len, unsig
 
 	if (!d)
 		return depth > TREE_DEPTH_MAX ? -ELOOP : -errno;
-	while ((entry = tree_next(d))) {
+	while ((entry = dir_next(d))) {
 		int n = snprintf(w->path + len, TREE_PATH_MAX - len, "%s%s", len ? "/" : "", entry);
 
 		if ((size_t)n >= TREE_PATH_MAX - len)
@@ -274,7 +247,7 @@ static int remove_at(int dir, const char *name, unsigned int depth)
 
 	if (!d)
 		return depth > TREE_DEPTH_MAX ? -ELOOP : -errno;
-	while ((entry = tree_next(d))) {
+	while ((entry = dir_next(d))) {
 		r = remove_at(dirfd(d), entry, depth + 1);
 		if (r < 0)
 			return r;

@@ -37,12 +37,6 @@ int tree_open_dir(int dir, const char *name);
 
 /* tree_list() - The entries of the directory @name in @dir. NULL with errno. */
 DIR *tree_list(int dir, const char *name);
-/* tree_list_fd() - The same of a descriptor, which the stream owns, on failure too. */
-DIR *tree_list_fd(int fd);
-/* tree_next() - The next name except "." and ".."; NULL at the end (errno is 0) or on failure. */
-const char *tree_next(DIR *d);
-void tree_closedirp(DIR **d);
-#define _dir_ __attribute__((cleanup(tree_closedirp)))
 
 /*
  * tree_parent() - The directory of @root that holds @path, and the last part of the path.

@@ -41,7 +41,7 @@
  *   SYS_PTRACE DAC_READ_SEARCH   reading /proc of cells for receipts
  *   DAC_OVERRIDE   cgroup directories that a service manager gave to another user
  * and, if root has it, which a container's may not:
- *   MKNOD          device nodes of each cell's own (cell/nodes.c). It gives no more than SYS_ADMIN,
+ *   MKNOD          device nodes of each cell's own (cell/root.c). It gives no more than SYS_ADMIN,
  *                  which can mount a devtmpfs with every node; a device cgroup limits both
  */
 #define WARDEN_CAPS                                                                                \

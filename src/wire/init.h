@@ -72,7 +72,7 @@ struct init_limit {
 
 /*
  * The limits of each process of a command, as an array of struct init_limit; takes
- * <sys/resource.h>. One table for two users: init's children (cell/process.c), and kernels that a
+ * <sys/resource.h>. One table for two users: init's children (cell/caps.c), and kernels that a
  * zygote forks (zygote/enter.c), which may not use a C library and so cannot share the code.
  * RLIMIT_NPROC counts in the cell's own user namespace.
  */

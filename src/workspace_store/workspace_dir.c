@@ -82,7 +82,7 @@ static int find_newest(int dir, uint64_t *ret)
 	if (!d)
 		return -errno;
 	*ret = 0;
-	while ((name = tree_next(d)))
+	while ((name = dir_next(d)))
 		if (name[0] == 'g' && workspace_dir_tree_ok(name)) {
 			uint64_t n = strtoull(name + 1, NULL, 10);
 
@@ -259,7 +259,7 @@ static int sweep_one(int store_dir, const char *key, const char *line)
 
 	if (!d)
 		return -errno;
-	while (r == 0 && (name = tree_next(d)))
+	while (r == 0 && (name = dir_next(d)))
 		if (strcmp(name, newest) != 0 && strcmp(name, LOST) != 0 && !names(line, name))
 			r = workspace_dir_tree_ok(name) ? workspace_dir_drop(&w, name, NULL) :
 							  tree_remove(dir, name);
@@ -274,7 +274,7 @@ int workspace_dir_sweep(int store_dir, const char *known, struct err *e)
 
 	if (!d)
 		return err_set(e, -errno, "list the workspaces");
-	while (r == 0 && (name = tree_next(d))) {
+	while (r == 0 && (name = dir_next(d))) {
 		const char *line = tree_key_ok(name) ? line_of(known, name) : NULL;
 
 		if (line)

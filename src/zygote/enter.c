@@ -3,8 +3,8 @@
  * enter.c - How a process forked from a zygote becomes a sealed process of a cell.
  *
  * Theory of operation. This is a shared object without a C library: only system calls, so that any
- * interpreter (glibc, musl, any version) can load it. That is why it repeats steps of cell/caps.c,
- * cell/process.c and cell/landlock.c, whose functions use the C library; it shares their tables
+ * interpreter (glibc, musl, any version) can load it. That is why it repeats steps of cell/caps.c
+ * and cell/landlock.c, whose functions use the C library; it shares their tables
  * (wire/init.h, the compiled filter), and a test compares a kernel with a command of init.
  *
  * A process cannot move itself into a pid namespace, only its children. So caisson_fork() makes a

@@ -22,7 +22,7 @@ from cell_lib import USER, Held, host, own_paths, read, said, user_cell
 quick = pytest.mark.quick
 MIB = 1 << 20
 V1 = "memory" in mounts()
-PTYS = 32          # of one cell: src/cell/counters.h
+PTYS = 32          # of one cell: src/cell/plan.h
 QUEUES = 2         # message queues of the default size in RLIMIT_MSGQUEUE: src/cell/rlimit.c
 SOCKETS = 64 * MIB  # buffers of one cell's sockets, cgroup v1: src/cell/cgroup_v1.c
 LEAST = 100 << 10  # what the kernel lets each connection have nevertheless: one segment on its way

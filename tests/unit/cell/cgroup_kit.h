@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
+#include "cgroup_kind.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define REMOVE_MS 5000

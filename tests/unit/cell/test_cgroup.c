@@ -419,6 +419,4 @@ TEST(plan)
 	assert_int_equal(cgroup_plan(&s, "cell-7", &c, &e), -ENAMETOOLONG);
 	s.kind = CGROUP_NONE;
 	assert_int_equal(cgroup_plan(&s, "cell-7", &c, &e), -EINVAL);
-	assert_string_equal(cgroup_kind_str(CGROUP_HYBRID), "hybrid");
-	assert_string_equal(cgroup_kind_str(CGROUP_KINDS_), "?");
 }

@@ -19,6 +19,7 @@
 
 #include "../child.h"
 #include "../unit.h"
+#include "cgroup_kind.h"
 
 #define REMOVE_MS 5000
 

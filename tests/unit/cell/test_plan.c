@@ -109,7 +109,7 @@ TEST(numbers)
 	assert_int_equal(plan.n_mounts, 0);
 	/* Its quota is its own, never root's, unless the caller says otherwise. */
 	assert_int_equal(plan.owner, geteuid() == 0 ? plan.ids.base : 0);
-	assert_true(strtoul(plan.counters.inotify_instances, NULL, 10) > 0);
+	assert_true(strtoul(plan.inotify_instances, NULL, 10) > 0);
 	assert_false(plan.zygote);
 	assert_int_equal(plan.config.kernels, 0);
 	assert_int_equal(plan.enter.n, 0);

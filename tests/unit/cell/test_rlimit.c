@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rlimit.c - Per-process limits: the whole table, soft and hard alike, never raised. */
-#include "cell/process.h"
+#include "cell/caps.h"
 
 #include "base/fd.h"
 #include "wire/init.h"

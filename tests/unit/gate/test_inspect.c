@@ -2,7 +2,6 @@
 /* test_inspect.c - The pure parts of reading HTTP: placeholders, bindings, rules for requests,
  * certificates. */
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_http_header.c - Questions about headers: tokens in a list, headers for one hop, upgrades. */
 #include <stddef.h>
-#include <stdint.h>
 
 #include "../unit.h"
 #include "base/fd.h"

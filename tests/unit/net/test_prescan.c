@@ -4,7 +4,6 @@
 #include "net/prescan.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../unit.h"

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <linux/audit.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

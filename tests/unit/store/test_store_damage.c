@@ -5,7 +5,6 @@
  */
 #include "store_kit.h"
 
-#include <dirent.h>
 #include <sqlite3.h>
 
 #include "../child.h"

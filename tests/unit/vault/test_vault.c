@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_vault.c - Lines of secrets: what is one, who may use it, and the way from process to
  * process. */
-#include <errno.h>
 #include <string.h>
 
 #include "../unit.h"

@@ -22,6 +22,7 @@
 
 /* cmocka.h needs these first. */
 
+#include "../cell/cgroup_kind.h"
 #include "../child.h"
 #include "../unit.h"
 
