@@ -327,13 +327,15 @@ static int refuse_map(const struct cgroup_map *m, unsigned int missing, struct e
 			return err_say(
 				e, -ENOENT,
 				"cgroup controller %s is bound to a v1 hierarchy that is not "
-				"mounted: mount it (mount -t cgroup -o %s cgroup DIR), or " FIX_WITHOUT,
+				"mounted: mount it (mount -t cgroup -o %s cgroup DIR), "
+				"or " FIX_WITHOUT,
 				cgroup_role_str(r), cgroup_role_str(r));
 		if (at->known && at->mounted && !at->usable)
 			return err_say(
 				e, -ENOENT,
 				"no mount of the %s cgroup hierarchy shows our own cgroup '%s' "
-				"(cgroup namespace): mount it again inside of the namespace, or " FIX_WITHOUT,
+				"(cgroup namespace): mount it again inside of the namespace, "
+				"or " FIX_WITHOUT,
 				cgroup_role_str(r), at->self);
 	}
 	if (m->at[CGROUP_UNIFIED].known && !m->at[CGROUP_UNIFIED].mounted && missing == CGROUP_NEED)

@@ -17,8 +17,6 @@
 
 #include "cell/cgroup.h"
 
-struct err;
-
 /*
  * Where wardens of the whole machine agree on host ids: the slot of a cell chooses its 65536
  * (cell/idmap.h), and state directories know nothing of each other. Byte N of the file in it is

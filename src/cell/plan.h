@@ -19,8 +19,6 @@
 #include "wire/init.h"
 #include "wire/warden.h"
 
-struct err;
-
 #define PLAN_TOP_MAX 8
 #define PLAN_PTYS "32" /* terminals of one cell; kernel.pty.max is the machine's */
 

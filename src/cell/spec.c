@@ -106,8 +106,8 @@ static int check_mounts(const struct cell_spec *s, struct err *e)
 		if (!spec_path_normal(s->mounts[i].dst, CELL_DST_MAX))
 			return err_say(
 				e, -EINVAL,
-				"--mount: the place in the cell must be an absolute path without '.', "
-				"'..' or a trailing slash, shorter than %d bytes",
+				"--mount: the place in the cell must be an absolute path without "
+				"'.', '..' or a trailing slash, shorter than %d bytes",
 				CELL_DST_MAX);
 		/* These are built by us; a mount there would replace a mask or a device. */
 		static const char *const ours[] = { "/proc", "/dev", "/sys" };

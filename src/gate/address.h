@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/prefix.h"
+#include "net/addr.h"
 
 #define ADDRESS_TEXT 46
 

@@ -14,8 +14,10 @@
 
 #include "wire/gate.h"
 
+struct buf;
 struct ca;
 struct replacement;
+struct secret;
 struct vault;
 
 struct bindings {
@@ -50,5 +52,26 @@ bool bindings_value(const struct bindings *b, const struct vault *v, const char 
 
 /* bindings_name() - The name of the secret that a placeholder stands for. */
 const char *bindings_name(const struct bindings *b, const char *placeholder);
+
+/* ---- placeholders in a header --------------------------------------------------------------- */
+
+/*
+ * Placeholders are replaced by values of secrets, and values by placeholders, also inside the
+ * base64 of `Basic` credentials: git and pip send the credentials of a URL in this form. The result
+ * has no control bytes, because values have none (vault/vault.h). Pure.
+ */
+struct replacement {
+	const char *from, *to;       /* from is not empty */
+	const struct secret *secret; /* whose value @to is; NULL: unknown, or none */
+};
+
+/*
+ * placeholder_replace() - Append @value to @out with each from replaced by its to. Replaced text is
+ * not searched again.
+ * @used: may be NULL; used[i] is set to 1 when pair i was found. Return: the number of
+ * replacements, or the error of @out.
+ */
+int placeholder_replace(const char *value, const struct replacement *pairs, size_t n,
+			unsigned char *used, struct buf *out);
 
 #endif

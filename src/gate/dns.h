@@ -22,8 +22,7 @@ enum dns_rcode {
 	DNS_FORMERR = 1,
 	DNS_SERVFAIL = 2,
 	DNS_NXDOMAIN = 3,
-	DNS_NOTIMP = 4,
-	DNS_REFUSED = 5
+	DNS_NOTIMP = 4
 };
 
 struct dns_question {

@@ -15,8 +15,6 @@
 #include "vault/vault.h"
 #include "wire/gate.h"
 
-struct gate_sandbox;
-struct err;
 struct lookups;
 struct tls_client;
 
@@ -65,9 +63,6 @@ int gate_config_parse(int argc, char **argv, char **env, struct gate_config *ret
 int control_open(struct gate *g, int fd, int supervisor, struct err *e);
 /* control_event() - False: the event is lost, since the front does not read. */
 bool control_event(struct gate *g, uint32_t id, const struct gate_event *ev);
-
-/* gate_jail() - Give up everything but sockets. */
-int gate_jail(struct err *e);
 
 /* supervisor_sources() - Take --secrets-file=, --secrets-env= and --secrets-command= out of
  * @argv. */

@@ -27,6 +27,18 @@
 #define ASKS_PER_S 200u
 #define REPORTS_PER_S 20u
 
+bool rate_limit_take(struct rate_limit *b, uint64_t now_ns)
+{
+	uint64_t each = CLOCK_NS_PER_S / b->rate;
+
+	if (b->full_ns < now_ns)
+		b->full_ns = now_ns;
+	if (b->full_ns - now_ns + each > b->burst * each)
+		return false;
+	b->full_ns += each;
+	return true;
+}
+
 struct gate_sandbox *gate_sandbox_find(struct gate *g, uint32_t id)
 {
 	struct gate_sandbox *sb = LIST_FIRST(&g->sandboxes);

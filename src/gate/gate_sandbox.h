@@ -13,14 +13,20 @@
 
 #include "gate/bindings.h"
 #include "gate/host_map.h"
-#include "gate/rate_limit.h"
 #include "net/loop.h"
 #include "wire/gate.h"
 
-struct flow;
 struct gate;
 struct gate_index;
-struct query;
+
+/* A limit of events per second, with a burst. */
+struct rate_limit {
+	uint64_t rate, burst;
+	uint64_t full_ns; /* when the whole burst is available again */
+};
+
+/* rate_limit_take() - Count one event. False: it exceeds the limit. */
+bool rate_limit_take(struct rate_limit *b, uint64_t now_ns);
 
 struct gate_sandbox {
 	struct gate *g;

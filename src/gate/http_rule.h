@@ -27,7 +27,7 @@ bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint1
 
 /*
  * http_judge() - 0 when a request is allowed; otherwise a status, and @why is replaced by the
- * reason. Every reading of the path (http_path.h) has to be allowed.
+ * reason. Every reading of the path (http_rule.c) has to be allowed.
  */
 int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16_t port,
 	       const char *method, const char *raw_path, struct buf *why);

@@ -14,7 +14,6 @@
 #include "gate/gate.h"
 #include "gate/gate_sandbox.h"
 #include "gate/inspect.h"
-#include "gate/placeholder.h"
 #include "net/http_header.h"
 
 #define VALUE_MAX (128u << 10)

@@ -9,20 +9,23 @@
 
 #include <ares.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "gate/address.h"
-#include "gate/hosts_file.h"
 
 #define SOCKETS_MAX 64
 #define TIMEOUT_MS 2000
 #define TRIES 2
 #define KEPT_MAX 256u
+#define HOSTS_FILE_MAX (64u << 10)
+#define HOSTS_ROWS_MAX 1024u
 
 /* An answer that is kept until it expires. */
 struct kept {
@@ -46,6 +49,63 @@ struct lookup_call {
 	struct lookup *caller; /* NULL: cancelled */
 	char host[GATE_HOST_MAX];
 };
+
+/* ---- the hosts file ------------------------------------------------------------------------- */
+
+static void add_host(struct hosts_file *h, const struct in6_addr *a, const char *host)
+{
+	if (h->n >= HOSTS_ROWS_MAX || mem_grow(&h->rows, &h->cap, h->n + 1, sizeof(*h->rows)) < 0)
+		return;
+	h->rows[h->n] = (struct host_row){ .host = strdup(host), .address = *a };
+	if (h->rows[h->n].host)
+		h->n++;
+}
+
+void hosts_file_parse(struct hosts_file *h, char *text)
+{
+	char *line_end = NULL;
+
+	for (char *line = strtok_r(text, "\n", &line_end); line;
+	     line = strtok_r(NULL, "\n", &line_end)) {
+		char *word_end = NULL, *word;
+		struct prefix p;
+
+		line[strcspn(line, "#")] = '\0';
+		word = strtok_r(line, " \t\r", &word_end);
+		if (!word || strchr(word, '/') || !prefix_parse(word, &p))
+			continue;
+		while ((word = strtok_r(NULL, " \t\r", &word_end)))
+			add_host(h, &p.net, word);
+	}
+}
+
+/* An unreadable file counts as empty, and so does a larger one. */
+static void read_hosts(struct hosts_file *h)
+{
+	_mem_ char *text = malloc(HOSTS_FILE_MAX);
+
+	if (text && fd_read_file(AT_FDCWD, "/etc/hosts", text, HOSTS_FILE_MAX) > 0)
+		hosts_file_parse(h, text);
+}
+
+size_t hosts_file_find(const struct hosts_file *h, const char *host, struct in6_addr *ret,
+		       size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n && n < max; i++)
+		if (strcasecmp(h->rows[i].host, host) == 0)
+			ret[n++] = h->rows[i].address;
+	return n;
+}
+
+void hosts_file_free(struct hosts_file *h)
+{
+	for (size_t i = 0; i < h->n; i++)
+		free(h->rows[i].host);
+	free(h->rows);
+	*h = (struct hosts_file){ 0 };
+}
 
 /* ---- c-ares and the loop ------------------------------------------------------------------- */
 
@@ -135,7 +195,7 @@ int lookups_open(struct loop *loop, const char *servers, bool local, struct look
 		return err_say(e, -EINVAL, "prepare DNS lookups: %s", ares_strerror(r));
 	}
 	if (!servers || local)
-		hosts_file_read(&l->hosts, "/etc/hosts");
+		read_hosts(&l->hosts);
 	*ret = l;
 	return 0;
 }

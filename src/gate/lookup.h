@@ -17,7 +17,6 @@
 #include "net/loop.h"
 #include "wire/gate.h"
 
-struct err;
 struct lookups;
 struct lookup_call;
 
@@ -47,5 +46,21 @@ void lookups_close(struct lookups *l);
 
 void lookup_begin(struct lookups *all, struct lookup *l, const char *host);
 void lookup_cancel(struct lookup *l); /* idempotent; done is not called then */
+
+/* The machine's hosts file, read once; its entries come before DNS. */
+struct host_row {
+	char *host;
+	struct in6_addr address; /* IPv4 as mapped */
+};
+
+struct hosts_file {
+	struct host_row *rows;
+	size_t n, cap;
+};
+
+void hosts_file_parse(struct hosts_file *h, char *text); /* changes @text */
+size_t hosts_file_find(const struct hosts_file *h, const char *host, struct in6_addr *ret,
+		       size_t max);
+void hosts_file_free(struct hosts_file *h);
 
 #endif

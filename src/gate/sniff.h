@@ -40,8 +40,4 @@ void sniff_bytes(const uint8_t *p, size_t len, struct sniff *ret);
 /* sniff_like() - SNIFF_TLS, SNIFF_HTTP, or SNIFF_OTHER. */
 enum sniff_kind sniff_like(const struct sniff *h);
 
-/* For sniff_bytes(). */
-void sniff_tls(const uint8_t *p, size_t len, struct sniff *ret);
-void sniff_http(const uint8_t *p, size_t len, struct sniff *ret);
-
 #endif

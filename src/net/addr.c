@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addr.c - Socket addresses from and to text. See addr.h and conn.h. */
+/*
+ * addr.c - Socket addresses from and to text, ranges of them, and sockets that listen on them.
+ *
+ * Messages name the address and the remedy: the operator sees them when a daemon does not start.
+ * Listening sockets are non-blocking, since a connection that was ready may be gone when it is
+ * accepted.
+ */
 #include "net/addr.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/num.h"
 #include "net/conn.h"
 
-/*
- * Split "host:port" or "[host]:port"; *ret_port is where the port begins, NULL when there is none.
- */
+#define UNSENT_MAX (128 * 1024)
+
+/* Split "host:port" or "[host]:port"; *ret_port is where the port begins, NULL when there is none. */
 static int split(const char *text, char *host, size_t size, bool *ret_v6, const char **ret_port)
 {
 	const char *end = strrchr(text, ':');
@@ -126,4 +140,193 @@ int addr_is_loopback(const char *addr, struct err *e)
 		return r;
 	addr_peer(&to, &p);
 	return p.is_loopback;
+}
+
+/* ---- ranges of addresses -------------------------------------------------------------------- */
+
+void prefix_map4(const void *v4, struct in6_addr *ret)
+{
+	*ret = (struct in6_addr){ .s6_addr = { [10] = 0xff, [11] = 0xff } };
+	memcpy(&ret->s6_addr[12], v4, 4);
+}
+
+bool prefix_parse(const char *text, struct prefix *ret)
+{
+	const char *slash = strchr(text, '/');
+	char net[INET6_ADDRSTRLEN];
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	unsigned char v4[4];
+	unsigned long bits = 128, most = 128;
+	char *end = NULL;
+
+	if (len == 0 || len >= sizeof(net))
+		return false;
+	memcpy(net, text, len);
+	net[len] = '\0';
+	if (inet_pton(AF_INET, net, v4) == 1) {
+		prefix_map4(v4, &ret->net);
+		most = 32;
+	} else if (inet_pton(AF_INET6, net, &ret->net) != 1) {
+		return false;
+	}
+	if (slash) {
+		if (slash[1] < '0' || slash[1] > '9')
+			return false;
+		bits = strtoul(slash + 1, &end, 10);
+		if (*end || bits > most)
+			return false;
+		bits += 128 - most;
+	}
+	ret->bits = (uint8_t)bits;
+	for (unsigned int i = ret->bits; i < 128; i++)
+		if (ret->net.s6_addr[i / 8] & 0x80u >> i % 8)
+			return false;
+	return true;
+}
+
+bool prefix_holds(const struct in6_addr *a, const struct prefix *p)
+{
+	unsigned int whole = p->bits / 8, rest = p->bits % 8;
+
+	if (memcmp(a->s6_addr, p->net.s6_addr, whole) != 0)
+		return false;
+	if (rest == 0)
+		return true;
+	return (a->s6_addr[whole] ^ p->net.s6_addr[whole]) >> (8 - rest) == 0;
+}
+
+/* ---- listening sockets ---------------------------------------------------------------------- */
+
+static const char *tcp_hint(int code)
+{
+	switch (code) {
+	case EADDRINUSE:
+		return "; another program listens there ('ss -ltnp' shows which): stop it or "
+		       "choose another port";
+	case EADDRNOTAVAIL:
+		return "; no interface of this machine has that address ('ip address' lists them)";
+	case EACCES:
+		return "; an ordinary user may not take this port: choose one from 1024 up";
+	case EAFNOSUPPORT:
+		return "; this Linux kernel has no IPv6: choose an IPv4 address";
+	}
+	return "";
+}
+
+static int tcp_error(struct err *e, int code, const char *addr)
+{
+	return err_say(e, -code, "listen on %s: %s%s", addr, strerror(code), tcp_hint(code));
+}
+
+void listener_limit_unsent(int fd)
+{
+	const int bytes = UNSENT_MAX;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+}
+
+int listener_tcp(const char *addr, struct err *e)
+{
+	struct sockaddr_storage to;
+	const int on = 1, off = 0;
+	int len = addr_parse(addr, &to, e);
+
+	if (len < 0)
+		return len;
+	_fd_ int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return tcp_error(e, errno, addr);
+	/* [::] serves IPv4 too, whatever the machine's default is. */
+	if (to.ss_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	listener_limit_unsent(fd);
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    bind(fd, (struct sockaddr *)&to, (socklen_t)len) < 0 || listen(fd, SOMAXCONN) < 0)
+		return tcp_error(e, errno, addr);
+	return TAKE_FD(fd);
+}
+
+/* Whether a program accepts connections at @at: 1, 0, or -errno when that is unknown. */
+static int is_live(const struct sockaddr_un *at)
+{
+	_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)at, sizeof(*at)) == 0)
+		return 1;
+	switch (errno) {
+	case EAGAIN:     /* its backlog is full */
+	case EPROTOTYPE: /* a socket of another type, with an owner */
+		return 1;
+	case ECONNREFUSED:
+	case ENOENT:
+		return 0;
+	}
+	return -errno;
+}
+
+/* Remove the socket file of a program that ended, and nothing else, from @path. */
+static int remove_stale(const struct sockaddr_un *at, struct err *e)
+{
+	const char *path = at->sun_path;
+	struct stat probed, now;
+
+	if (lstat(path, &probed) < 0)
+		return errno == ENOENT ? 0 : err_set(e, -errno, "look at '%s'", path);
+	if (!S_ISSOCK(probed.st_mode))
+		return err_say(e, -EEXIST,
+			       "'%s' exists and is not a socket; remove it or choose another path",
+			       path);
+	int r = is_live(at);
+
+	if (r > 0)
+		return err_say(
+			e, -EADDRINUSE,
+			"another program serves the socket '%s'; stop it or choose another path",
+			path);
+	if (r < 0)
+		return err_set(e, r, "check who serves the socket '%s'", path);
+	/* Not a socket that another program has put there meanwhile. */
+	if (lstat(path, &now) < 0)
+		return errno == ENOENT ? 0 : err_set(e, -errno, "look at '%s'", path);
+	if (now.st_dev != probed.st_dev || now.st_ino != probed.st_ino)
+		return err_say(e, -EADDRINUSE, "another program just took the socket '%s'", path);
+	if (unlink(path) < 0)
+		return err_set(e, -errno, "remove the stale socket '%s'", path);
+	return 0;
+}
+
+int listener_unix(const char *path, unsigned int mode, struct err *e)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	size_t len = strlen(path);
+
+	if (len == 0 || len >= sizeof(at.sun_path))
+		return err_say(e, -ENAMETOOLONG,
+			       "the path of a unix socket has 1 to %zu bytes, '%s' has %zu",
+			       sizeof(at.sun_path) - 1, path, len);
+	memcpy(at.sun_path, path, len + 1);
+	_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return err_set(e, -errno, "make a unix socket");
+	int r = remove_stale(&at, e);
+
+	if (r < 0)
+		return r;
+	/* Through the umask, so that the mode is right from the first moment on. */
+	mode_t old = umask((mode_t)(~mode & 0777));
+
+	r = bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;
+	(void)umask(old);
+	if (r < 0)
+		return err_set(e, r, "bind the unix socket '%s'", path);
+	if (listen(fd, SOMAXCONN) < 0) {
+		r = -errno;
+		(void)unlink(path);
+		return err_set(e, r, "listen on the unix socket '%s'", path);
+	}
+	return TAKE_FD(fd);
 }

@@ -41,7 +41,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "net/prefix.h"
+#include "net/addr.h"
 
 #define LOOPBACK_INTERFACE 1 /* in every network namespace; peers may be bound to it */
 #define ANSWERS_MAX 8        /* at most so many old ones: each question reads its answer */

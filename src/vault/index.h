@@ -19,7 +19,6 @@
 #include "vault/vault.h"
 
 struct buf;
-struct err;
 
 #define INDEX_URL_MAX 1024u
 #define INDEX_KEY_MAX 4096u /* some are tokens of 2 KiB */

@@ -20,7 +20,6 @@
 #include "wire/init.h"
 #include "wire/warden.h"
 
-struct err;
 struct plan;
 struct remains_list;
 

@@ -189,9 +189,9 @@ static int do_zygote(struct warden *w, struct request *q, struct err *e)
 	if (q->req->spec.n_mounts > 0)
 		return err_say(e, -EINVAL, "a zygote has no mounts");
 	if (q->req->spec.image != CELL_IMAGE_HOST)
-		return err_say(
-			e, -EPERM,
-			"a zygote can only be of the image host; init starts the kernels of others");
+		return err_say(e, -EPERM,
+			       "a zygote can only be of the image host; init starts the kernels "
+			       "of others");
 	while (index < WARDEN_ZYGOTES_MAX && w->zygotes[index])
 		index++;
 	if (remains_full(&w->remains))

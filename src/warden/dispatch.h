@@ -11,8 +11,6 @@
 #include "warden/zygote.h"
 #include "wire/warden.h"
 
-struct err;
-
 #define WARDEN_STRAYS_MAX 64
 /* In place of a request's number: no request waits for the cell's end. */
 #define WARDEN_NOBODY UINT64_MAX

@@ -121,7 +121,8 @@ static int harden(struct err *e)
 			return err_say(
 				e, -EPERM,
 				"root lacks capabilities that cells need (has %llx of %llx: a "
-				"container?): start it with --privileged, or run as an ordinary user",
+				"container?): start it with --privileged, or run as an ordinary "
+				"user",
 				(unsigned long long)(have & want), (unsigned long long)want);
 		if (r == 0)
 			r = caps_keep(want | (have & 1ull << CAP_MKNOD), 0);
@@ -184,9 +185,8 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 
 	if (argc != 2) {
-		(void)fprintf(
-			stderr,
-			"caisson-warden is started by caisson; usage: caisson-warden STATE-DIR 3<>SOCKET\n");
+		(void)fprintf(stderr, "caisson-warden is started by caisson; usage: caisson-warden "
+				      "STATE-DIR 3<>SOCKET\n");
 		return 125;
 	}
 	if (start(&w, argv[1], &e) < 0)

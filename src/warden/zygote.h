@@ -23,7 +23,6 @@
 
 struct cell;
 struct cell_host;
-struct err;
 struct plan;
 struct remains_list;
 

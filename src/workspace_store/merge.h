@@ -18,8 +18,6 @@
 #include "archive/reader.h"
 #include "workspace_store/changes.h"
 
-struct err;
-
 struct merge {
 	/* The caller's, before merge_begin(); the rest is zero. Borrowed descriptors. */
 	int base, current;

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "fuzz.h"
 #include "gate/http_rule.h"
-#include "gate/placeholder.h"
+#include "gate/bindings.h"
 
 static void check_replace(const char *value)
 {

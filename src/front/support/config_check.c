@@ -19,7 +19,6 @@
 #include "image/ref.h"
 #include "net/addr.h"
 #include "net/conn.h"
-#include "net/prefix.h"
 #include "s3/site.h"
 #include "vault/index.h"
 #include "vault/source.h"

@@ -80,7 +80,8 @@ static const char debian_mounts[] =
 	"22 28 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:13 - proc proc rw\n"
 	"29 23 0:26 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 "
 	"rw,nsdelegate,memory_recursiveprot\n"
-	"30 23 0:27 / /sys/fs/pstore rw,nosuid,nodev,noexec,relatime shared:10 - pstore pstore rw\n";
+	"30 23 0:27 / /sys/fs/pstore rw,nosuid,nodev,noexec,relatime shared:10 - pstore pstore "
+	"rw\n";
 
 /* Debian 12: one v2 tree, root logged in over ssh. */
 TEST(v2_systemd)

@@ -13,7 +13,7 @@
 #include "gate/dns.h"
 #include "gate/gate_sandbox.h"
 #include "gate/host_map.h"
-#include "gate/hosts_file.h"
+#include "gate/lookup.h"
 #include "gate/proxy.h"
 #include "gate/sniff.h"
 
@@ -188,8 +188,8 @@ TEST(addresses)
 
 TEST(hosts)
 {
-	char text[] =
-		"127.0.0.1 localhost me # not.me\n\n::1\tlocalhost\nbad line\n10.0.0.9 Intra.Net\r\n";
+	char text[] = "127.0.0.1 localhost me # not.me\n\n::1\tlocalhost\nbad line\n"
+		      "10.0.0.9 Intra.Net\r\n";
 	struct hosts_file h = { 0 };
 	struct in6_addr a[4];
 
@@ -386,8 +386,10 @@ TEST(proxy)
 	assert_true(p.on && !p.is_address && p.port == 80);
 	assert_int_equal(proxy_parse("http://[::1]:8080", NULL, &p, NULL), 0);
 	assert_true(p.is_address && p.port == 8080 && p.address.s6_addr[15] == 1);
-	static const char *const wrong[] = { "socks5://127.0.0.1", "http://",        "http://a:0",
-					     "http://a:65536",     "http://a:3128x", "http://[::1" };
+	static const char *const wrong[] = {
+		"socks5://127.0.0.1", "http://",        "http://a:0",
+		"http://a:65536",     "http://a:3128x", "http://[::1",
+	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_true(proxy_parse(wrong[i], NULL, &p, NULL) < 0);

@@ -11,7 +11,6 @@
 #include "gate/bindings.h"
 #include "gate/ca.h"
 #include "gate/http_rule.h"
-#include "gate/placeholder.h"
 #include "vault/vault.h"
 
 #define P "caisson-secret-00112233445566778899aabbccddeeff"
@@ -115,7 +114,9 @@ TEST(binds)
 	assert_false(bindings_value(&b, &v, "p3", "a.test"));
 
 	/* A front that was taken over asks for more than the operator allows. */
-	struct gate_bind bad = { .host = "b.test", .name = "T", .owner = "bob", .placeholder = "p" };
+	struct gate_bind bad = {
+		.host = "b.test", .name = "T", .owner = "bob", .placeholder = "p"
+	};
 
 	assert_int_equal(bindings_set(&b, &v, &bad, 1), -22);
 	bad = (struct gate_bind){

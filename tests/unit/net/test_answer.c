@@ -75,8 +75,8 @@ TEST(whole)
 		{ OK "\r\n", "", 200, false },
 		{ "HTTP/1.1 204 None\r\n\r\n", "", 204, false },
 		{ "HTTP/1.1 304 Same\r\nContent-Length: 77\r\n\r\n", "", 304, true },
-		{ "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\nConnection: close\r\n"
-		  "\r\n" OK "Content-Length: 2\r\n\r\nok",
+		{ "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n"
+		  "Connection: close\r\n\r\n" OK "Content-Length: 2\r\n\r\nok",
 		  "ok", 200, true },
 	};
 
@@ -135,8 +135,8 @@ TEST(end)
 
 TEST(switch)
 {
-	static const char text[] =
-		"HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\nContent-Length: 3\r\n\r\nraw";
+	static const char text[] = "HTTP/1.1 101 Go\r\nUpgrade: x\r\nConnection: upgrade\r\n"
+				   "Content-Length: 3\r\n\r\nraw";
 	struct told t;
 
 	tell(&t, text, sizeof(text) - 1, 1000, false, true);

@@ -220,9 +220,8 @@ TEST(breaks_off)
 	client_open(&c);
 	up.gone = false;
 	up.bytes = 0;
-	client_puts(
-		&c,
-		"PUT /up HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n");
+	client_puts(&c, "PUT /up HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+			"3\r\nabc\r\nzz\r\n");
 	WEB_WAIT(up.gone);
 	assert_int_equal(noted("late-error PUT /up 400"), 2);
 	client_close(&c);

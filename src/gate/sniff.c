@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sniff_http.c - The host of a first HTTP/1 request.
+ * sniff.c - The protocol of a connection and the host that it names, from its first bytes.
  *
- * Theory of operation. There are two questions, with opposite errors. Is it HTTP? Here the most
- * lenient server counts: white space of any kind before the first line and between its words, any
- * first word, "HTTP/" in front of the third word or the last one, or no version at all. Which host
- * is it for? Here the strictest reading counts: the same scanner that checks every request
- * (net/prescan.h) refuses a head that servers read in different ways (two hosts, folded lines, bare
- * CR, control bytes).
+ * Theory of operation. About HTTP there are two questions, with opposite errors. Is it HTTP? Here
+ * the most lenient server counts: white space of any kind before the first line and between its
+ * words, any first word, "HTTP/" in front of the third word or the last one, or no version at all.
+ * Which host is it for? Here the strictest reading counts: the same scanner that checks every
+ * request (net/prescan.h) refuses a head that servers read in different ways (two hosts, folded
+ * lines, bare CR, control bytes).
  *
  * Another protocol may begin with words too, and wait for an answer before its line ends. So an
  * incomplete line is SNIFF_MORE, and sniff.like is SNIFF_HTTP if it begins with a method that is in
@@ -26,6 +26,162 @@
 #include "net/prescan.h"
 #include "net/target.h"
 
+/* h->like is set already. */
+static void set_bad(struct sniff *h, const char *why)
+{
+	h->kind = SNIFF_BAD;
+	h->why = why;
+}
+
+/* ---- the server name of a TLS ClientHello --------------------------------------------------- */
+
+/*
+ * A ClientHello may come in several records, whose payloads are put together first. Every length is
+ * checked against the rest of the vector around it.
+ */
+#define RECORD_HANDSHAKE 22
+#define RECORD_HEADER 5u
+#define RECORD_MAX 16384u
+#define CLIENT_HELLO 1
+#define EXT_SERVER_NAME 0
+#define NAME_DNS 0
+
+/* A part of the message. */
+struct view {
+	const uint8_t *p;
+	size_t left;
+	bool bad;
+};
+
+static unsigned int take(struct view *v, unsigned int bytes)
+{
+	unsigned int n = 0;
+
+	if (v->left < bytes) {
+		v->bad = true;
+		v->left = 0;
+		return 0;
+	}
+	for (; bytes > 0; bytes--, v->left--)
+		n = n << 8 | *v->p++;
+	return n;
+}
+
+/* A vector with its length in so many bytes. */
+static struct view take_vector(struct view *v, unsigned int bytes)
+{
+	size_t len = take(v, bytes);
+	struct view in = { .p = v->p, .left = len };
+
+	if (v->bad || v->left < len) {
+		v->bad = true;
+		v->left = 0;
+		return (struct view){ .bad = true };
+	}
+	v->p += len;
+	v->left -= len;
+	return in;
+}
+
+static void read_name(struct view ext, struct sniff *h)
+{
+	struct view list = take_vector(&ext, 2);
+	unsigned int type = take(&list, 1);
+	struct view name = take_vector(&list, 2);
+
+	if (ext.bad || list.bad || name.bad || type != NAME_DNS || list.left > 0 || ext.left > 0 ||
+	    name.left == 0 || name.left >= sizeof(h->host)) {
+		set_bad(h, "its server name cannot be read");
+		return;
+	}
+	for (size_t i = 0; i < name.left; i++) {
+		uint8_t c = name.p[i];
+
+		if (c <= ' ' || c >= 0x7f) {
+			set_bad(h, "its server name has invalid bytes");
+			return;
+		}
+		h->host[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+	}
+	h->host[name.left] = '\0';
+}
+
+static void read_hello(struct view v, struct sniff *h)
+{
+	bool named = false;
+
+	h->kind = SNIFF_TLS;
+	(void)take(&v, 2); /* version */
+	for (int i = 0; i < 32; i++)
+		(void)take(&v, 1); /* random */
+	(void)take_vector(&v, 1);  /* session */
+	(void)take_vector(&v, 2);  /* ciphers */
+	(void)take_vector(&v, 1);  /* compression */
+	if (v.left == 0 && !v.bad)
+		return; /* without extensions */
+	struct view exts = take_vector(&v, 2);
+
+	while (exts.left > 0 && h->kind == SNIFF_TLS) {
+		unsigned int type = take(&exts, 2);
+		struct view ext = take_vector(&exts, 2);
+
+		if (exts.bad || type != EXT_SERVER_NAME)
+			continue;
+		if (named)
+			set_bad(h, "it names the server twice");
+		else
+			read_name(ext, h);
+		named = true;
+	}
+	if (v.bad || exts.bad)
+		set_bad(h, "its first message cannot be read");
+}
+
+static void sniff_tls(const uint8_t *p, size_t len, struct sniff *ret)
+{
+	static uint8_t whole[SNIFF_MAX];
+	size_t have = 0, want = 4;
+
+	*ret = (struct sniff){ .kind = SNIFF_MORE, .like = SNIFF_TLS };
+	while (len > 0) {
+		if (p[0] != RECORD_HANDSHAKE || (len > 1 && p[1] != 3)) {
+			set_bad(ret, "other records interrupt its first message");
+			return;
+		}
+		if (len < RECORD_HEADER)
+			return;
+		size_t n = (size_t)(p[3] << 8 | p[4]);
+		size_t here = n < len - RECORD_HEADER ? n : len - RECORD_HEADER;
+
+		if (n == 0 || n > RECORD_MAX || have + here > sizeof(whole)) {
+			set_bad(ret, "its first message is too large, or empty");
+			return;
+		}
+		memcpy(whole + have, p + RECORD_HEADER, here);
+		have += here;
+		if (whole[0] != CLIENT_HELLO) {
+			set_bad(ret, "it does not begin with a ClientHello");
+			return;
+		}
+		if (have >= 4)
+			want = 4 + ((size_t)whole[1] << 16 | (size_t)whole[2] << 8 | whole[3]);
+		if (want > sizeof(whole)) {
+			set_bad(ret, "its first message is too large");
+			return;
+		}
+		if (have >= want) {
+			read_hello((struct view){ .p = whole + 4, .left = want - 4 }, ret);
+			return;
+		}
+		if (here < n)
+			return;
+		p += RECORD_HEADER + n;
+		len -= RECORD_HEADER + n;
+	}
+}
+
+/* ---- the host of a first HTTP/1 request ------------------------------------------------------ */
+
 static const char *const methods[] = { "GET ",     "POST ",  "PUT ",     "HEAD ",  "DELETE ",
 				       "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "PRI " };
 
@@ -33,13 +189,6 @@ struct span {
 	const char *p;
 	size_t n;
 };
-
-static void set_bad(struct sniff *h, const char *why)
-{
-	h->kind = SNIFF_BAD;
-	h->like = SNIFF_HTTP;
-	h->why = why;
-}
 
 /* White space to some server: of C's isspace(), and of Python's str.split() on ISO 8859-1. */
 static bool is_blank(char c)
@@ -194,7 +343,7 @@ static void read_host(const struct prescan *scan, const char *head, struct sniff
 	}
 }
 
-void sniff_http(const uint8_t *p, size_t len, struct sniff *ret)
+static void sniff_http(const uint8_t *p, size_t len, struct sniff *ret)
 {
 	struct span rest = { (const char *)p, len };
 	struct prescan scan;
@@ -218,6 +367,8 @@ void sniff_http(const uint8_t *p, size_t len, struct sniff *ret)
 		break;
 	}
 }
+
+/* ---- both ----------------------------------------------------------------------------------- */
 
 enum sniff_kind sniff_like(const struct sniff *h)
 {
