@@ -34,11 +34,6 @@ static bool wait_for(const struct supervise *s, pid_t worker, unsigned int ms, i
 	return true;
 }
 
-static unsigned int longer(const struct supervise *s, unsigned int ms)
-{
-	return !s->pause_max_ms ? ms : 2 * ms > s->pause_max_ms ? s->pause_max_ms : 2 * ms;
-}
-
 int supervise(const struct supervise *s)
 {
 	unsigned int pause_ms = s->pause_ms;
@@ -62,7 +57,8 @@ int supervise(const struct supervise *s)
 			(void)fprintf(stderr, "%s: killed; another takes its place\n", s->name);
 		if (!wait_for(s, 0, pause_ms, &status))
 			break;
-		pause_ms = longer(s, pause_ms);
+		if (s->pause_max_ms)
+			pause_ms = 2 * pause_ms > s->pause_max_ms ? s->pause_max_ms : 2 * pause_ms;
 	}
 	return s->failed;
 }

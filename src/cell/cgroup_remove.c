@@ -47,16 +47,11 @@ static uint64_t deadline_in(unsigned int ms)
 	return clock_now_ns() + (uint64_t)ms * CLOCK_NS_PER_MS;
 }
 
-static void pause_ns(uint64_t ns)
-{
-	struct timespec ts = { .tv_sec = 0, .tv_nsec = (long)ns };
-
-	(void)nanosleep(&ts, NULL);
-}
-
 static uint64_t pause_grow(uint64_t ns)
 {
-	pause_ns(ns);
+	const struct timespec ts = { .tv_nsec = (long)ns };
+
+	(void)nanosleep(&ts, NULL);
 	return ns * 2 > PAUSE_MAX_NS ? PAUSE_MAX_NS : ns * 2;
 }
 
@@ -183,6 +178,14 @@ static int rmdir_until(int parent, const char *name, uint64_t deadline_ns, struc
 	return 0;
 }
 
+static bool is_cgroup(int fd)
+{
+	struct statfs st;
+
+	return fstatfs(fd, &st) == 0 && ((unsigned long)st.f_type == CGROUP_SUPER_MAGIC ||
+					 (unsigned long)st.f_type == CGROUP2_SUPER_MAGIC);
+}
+
 /* openat2 where the kernel has it: no symbolic link anywhere in the path. */
 static int open_plain(const char *path)
 {
@@ -201,7 +204,6 @@ int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e
 {
 	uint64_t deadline_ns = deadline_in(deadline_ms);
 	char base[CGROUP_PATH_MAX];
-	struct statfs st;
 
 	if (!cgroup_path_removable(path))
 		return err_say(e, -EINVAL, "not a path of a cell's cgroup: '%.200s'", path);
@@ -214,10 +216,7 @@ int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e
 		return 0;
 	if (parent < 0)
 		return err_set(e, parent, "open cgroup %s", base);
-	if (fstatfs(parent, &st) < 0)
-		return err_set(e, -errno, "statfs %s", base);
-	if ((unsigned long)st.f_type != CGROUP_SUPER_MAGIC &&
-	    (unsigned long)st.f_type != CGROUP2_SUPER_MAGIC)
+	if (!is_cgroup(parent))
 		return err_say(e, -EINVAL, "%s is not on a cgroup filesystem", base);
 
 	_fd_ int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -242,11 +241,8 @@ int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e
 void cgroup_stop_path(const char *path)
 {
 	_fd_ int fd = cgroup_path_removable(path) ? open_plain(path) : -EINVAL;
-	struct statfs st;
 
-	if (fd >= 0 && fstatfs(fd, &st) == 0 &&
-	    ((unsigned long)st.f_type == CGROUP_SUPER_MAGIC ||
-	     (unsigned long)st.f_type == CGROUP2_SUPER_MAGIC))
+	if (fd >= 0 && is_cgroup(fd))
 		forbid_forks(fd);
 }
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mnt.c - Directories and mounts below a root that may be hostile, by system calls only: mnt.h. */
-#include "cell/mnt.h"
+/*
+ * mnt.c - Steps of building a root: directories and mounts below a root that may be hostile.
+ *
+ * For the child between clone and exec: system calls only. All return a descriptor or 0, or -1 with
+ * errno. Mounts are detached until mnt_place().
+ */
+#include "cell/root.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cell/mnt.h"
 #include "cell/plan.h"
 #include "cell/protect.h"
 #include "cell/root.h"

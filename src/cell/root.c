@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cell/mnt.h"
 #include "cell/plan.h"
 #include "cell/root.h"
 #include "cell/spec.h"

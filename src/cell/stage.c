@@ -79,14 +79,6 @@ static void reset_inherited(const struct plan *p)
 		stage_fail(p, STAGE_CGROUP, 2);
 }
 
-static void wait_for_parent(const struct plan *p)
-{
-	char go;
-
-	if (fd_recv(p->sync_fd, &go, 1, NULL, NULL) != 1)
-		_exit(1);
-}
-
 /* The cell's pid 1 runs from a read-only copy of the mount, so /proc/1/exe is not writable. */
 static int open_init(const struct plan *p)
 {
@@ -183,6 +175,7 @@ void stage_run(const struct plan *p)
 	static char name[] = "caisson-init";
 	static char *const argv[] = { name, NULL };
 	static char *const envp[] = { NULL };
+	char go;
 
 	stage_die_with_parent(p);
 	reset_inherited(p);
@@ -194,7 +187,8 @@ void stage_run(const struct plan *p)
 
 	prefer_as_victim(p);
 
-	wait_for_parent(p);
+	if (fd_recv(p->sync_fd, &go, 1, NULL, NULL) != 1)
+		_exit(1);
 	become_cell_root(p);
 	stage_die_with_parent(p);
 	if (unshare(CLONE_NEWCGROUP) < 0)

@@ -10,7 +10,6 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
-#include "gate/ca.h"
 #include "vault/vault.h"
 
 #define CREDENTIALS_MAX (16u << 10) /* decoded; longer ones stay unchanged */

@@ -18,6 +18,7 @@ struct buf;
 struct ca;
 struct replacement;
 struct secret;
+struct tls_server;
 struct vault;
 
 struct bindings {
@@ -73,5 +74,18 @@ struct replacement {
  */
 int placeholder_replace(const char *value, const struct replacement *pairs, size_t n,
 			unsigned char *used, struct buf *out);
+
+/* ---- the certificate authority: ca.c -------------------------------------------------------- */
+
+/* ca_new() - 0 or -ENOMEM. */
+int ca_new(struct ca **ret);
+void ca_free(struct ca *c); /* NULL too; sessions may outlive it */
+
+/* ca_pem() - Append its certificate. 0 or -errno. */
+int ca_pem(const struct ca *c, struct buf *out);
+
+/* ca_server() - A TLS server that can prove to be @host, a canonical name. Borrowed until the next
+ * call. NULL: out of memory. */
+struct tls_server *ca_server(struct ca *c, const char *host);
 
 #endif

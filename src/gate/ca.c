@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ca.c - Keys and certificates of one sandbox's authority. See ca.h.
+ * ca.c - The certificate authority of one sandbox: its key is made in the gate, never leaves it,
+ * and ends with the sandbox.
+ *
+ * Only programs in that sandbox trust it. It signs a certificate for each host whose requests the
+ * gate reads, when the certificate is first needed.
  *
  * There are two keys on P-256, one that signs and one that the certificates of all hosts share: an
  * attacker who has either one has taken over this process. Certificates carry the extensions that
  * strict verifiers require (key identifiers, critical basic constraints) and are valid from a day
  * before for a year. The authority may sign no other authority.
  */
-#include "gate/ca.h"
+#include "gate/bindings.h"
 
 #include <errno.h>
 #include <openssl/err.h>

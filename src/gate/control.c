@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "gate/ca.h"
+#include "gate/bindings.h"
 #include "gate/flow.h"
 #include "gate/gate.h"
 #include "gate/gate_sandbox.h"
@@ -142,20 +142,13 @@ static int on_bind(struct gate *g, const struct gate_msg *m, int *fds, size_t n,
 	return r < 0 ? r : *ret_pem < 0 ? *ret_pem : 0;
 }
 
-static enum gate_conn_state state_of(const struct flow *f)
-{
-	if (f->path)
-		return GATE_FLOWING;
-	return f->has_address ? GATE_CONNECTING : GATE_RESOLVING;
-}
-
 static void describe(const struct flow *f, struct gate_conn *c)
 {
 	memcpy(c->host, f->host, sizeof(c->host));
 	if (f->has_address)
 		address_text(&f->address, c->address);
 	c->port = f->port;
-	c->state = (uint16_t)state_of(f);
+	c->state = f->path ? GATE_FLOWING : f->has_address ? GATE_CONNECTING : GATE_RESOLVING;
 	c->up = f->up;
 	c->down = f->down;
 	c->age_ms = (f->sandbox->g->loop.now_ns - f->begun_ns) / CLOCK_NS_PER_MS;

@@ -3,23 +3,37 @@
 #ifndef CAISSON_GATE_GATE_H
 #define CAISSON_GATE_GATE_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "gate/address.h"
-#include "gate/proxy.h"
 #include "net/loop.h"
 #include "vault/source.h"
 #include "vault/vault.h"
 #include "wire/gate.h"
 
+struct err;
 struct lookups;
 struct tls_client;
 
 #define GATE_PRIVATE_MAX 32u
 #define GATE_INDEXES_MAX 96u
+
+#define PROXY_NO_MAX 1024u
+
+/* The host's proxy (proxy.c). */
+struct proxy {
+	bool on;
+	char host[GATE_HOST_MAX];
+	bool is_address; /* host is the text of this address: */
+	struct in6_addr address;
+	uint16_t port;
+	char authorization[512]; /* "Basic ..."; empty: none */
+	char no[PROXY_NO_MAX];   /* the text of NO_PROXY */
+};
 
 /* A server of a package index. The operator named it, so it may be at a private address. */
 struct gate_index {
@@ -71,5 +85,21 @@ struct sources supervisor_sources(char **argv);
 /* supervisor_run() - The process that starts gates, with the rights of the user who started the
  * daemon, until the front is gone. @argv: of the gates. Return: an exit status. */
 int supervisor_run(char **argv, char **env, const struct sources *from);
+
+/* proxy_parse() - "http://[user:password@]host:port". Pure. */
+int proxy_parse(const char *url, const char *no, struct proxy *ret, struct err *e);
+
+/* proxy_wanted() - Whether @host goes through it. */
+bool proxy_wanted(const struct proxy *p, const char *host);
+
+/* proxy_request() - Write the request. Return: its length, 0 when it does not fit. */
+size_t proxy_request(const struct proxy *p, const char *host, uint16_t port, char *out,
+		     size_t size);
+
+/*
+ * proxy_answer() - Read its answer. Return: the length of the head of a 2xx, 0 when the head is
+ * incomplete, -ECONNREFUSED for another status, -EPROTO.
+ */
+int proxy_answer(const char *p, size_t len);
 
 #endif

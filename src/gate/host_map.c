@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host_map.c - Rules and addresses of one sandbox. See host_map.h. */
-#include "gate/host_map.h"
+/*
+ * host_map.c - The names that a sandbox may reach, and the address that stands for each in its
+ * cell.
+ *
+ * A name gets its address with the first DNS query for it, and keeps it as long as the sandbox
+ * lives, also when the rules change: a connection is judged by name, port and the present rules.
+ * Pure except for memory; no name is looked up here.
+ */
+#include "gate/gate_sandbox.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,18 +47,14 @@ static bool is_canonical(const char *host)
 	return label > 0 && !numeric;
 }
 
-/* A string in a fixed array may lack its NUL. */
-static bool is_rule(const struct gate_rule *r)
-{
-	return http_rule_good(r) && is_canonical(r->host) && r->port > 0;
-}
-
 int host_map_set(struct host_map *n, const struct gate_rule *rules, size_t n_rules)
 {
 	struct gate_rule *copy = NULL;
 
 	for (size_t i = 0; i < n_rules; i++)
-		if (!is_rule(&rules[i]))
+		/* First of all: a string in a fixed array may lack its NUL. */
+		if (!http_rule_good(&rules[i]) || !is_canonical(rules[i].host) ||
+		    rules[i].port == 0)
 			return -EINVAL;
 	if (n_rules > 0) {
 		copy = calloc(n_rules, sizeof(*copy));

@@ -236,11 +236,6 @@ bool rule_covers(const struct gate_rule *h, const char *host, uint16_t port)
 	       strcmp(host + len - want, h->host) == 0;
 }
 
-static bool is_open(const struct gate_rule *h)
-{
-	return !h->methods[0] && !h->path[0];
-}
-
 bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint16_t port)
 {
 	bool ruled = false;
@@ -248,7 +243,7 @@ bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint1
 	for (size_t i = 0; i < n; i++) {
 		if (!rule_covers(&rules[i], host, port))
 			continue;
-		if (is_open(&rules[i]))
+		if (!rules[i].methods[0] && !rules[i].path[0])
 			return false;
 		ruled = true;
 	}

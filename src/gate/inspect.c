@@ -3,7 +3,7 @@
  * inspect.c - A path that reads HTTP: the client's TLS ends here, and another TLS connection leads
  * to the server.
  *
- * Theory of operation. The cell trusts the sandbox's own certificate authority (ca.h), so the gate
+ * Theory of operation. The cell trusts the sandbox's own certificate authority (ca.c), so the gate
  * can prove to be the host. To the server the gate is an ordinary client, which verifies the real
  * certificate, by name, against the certificates that the machine trusts. Requests are parsed
  * strictly (net/http.h), judged by the rules (inspect_judge.c), and written anew with the secrets
@@ -31,7 +31,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "gate/ca.h"
+#include "gate/bindings.h"
 #include "gate/flow.h"
 #include "gate/gate.h"
 #include "gate/gate_sandbox.h"

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy.c - The URL of a proxy, the hosts it is for, its request and its answer. See proxy.h. */
-#include "gate/proxy.h"
+/*
+ * proxy.c - The host's proxy for outgoing connections (HTTPS_PROXY, NO_PROXY), used with CONNECT.
+ *
+ * The proxy resolves the names of such connections, so the gate cannot judge their addresses. The
+ * gate looks up the name of the proxy for each connection (lookup.h): a proxy that is absent now,
+ * or moves, makes these connections fail, and not the daemon's start.
+ */
+#include "gate/gate.h"
 
 #include <errno.h>
 #include <openssl/evp.h>

@@ -23,7 +23,8 @@ void io_flush(struct files_io *io)
 
 static void put(struct files_io *io, const void *data, size_t len)
 {
-	memcpy(io->out + io->len, data, len);
+	if (len > 0)
+		memcpy(io->out + io->len, data, len);
 	io->len += len;
 }
 
@@ -79,8 +80,7 @@ void io_stat(struct files_io *io, const struct stat *st, const char *name, const
 	begin(io, FILES_F_STAT, sizeof(s) + s.name_len + s.target_len);
 	put(io, &s, sizeof(s));
 	put(io, name, s.name_len);
-	if (target)
-		put(io, target, s.target_len);
+	put(io, target, s.target_len);
 }
 
 void io_event(struct files_io *io, enum files_event_kind kind, bool is_dir, const char *name,
@@ -96,8 +96,7 @@ void io_event(struct files_io *io, enum files_event_kind kind, bool is_dir, cons
 	begin(io, FILES_F_EVENT, sizeof(e) + e.name_len + e.from_len);
 	put(io, &e, sizeof(e));
 	put(io, name, e.name_len);
-	if (from)
-		put(io, from, e.from_len);
+	put(io, from, e.from_len);
 }
 
 void io_data(struct files_io *io, const void *data, size_t len)

@@ -129,14 +129,6 @@ static int visit(struct walk *w, int dirfd, const char *name, const char *path,
 	return 0;
 }
 
-static int pack_one(struct pack *p, const char *path)
-{
-	struct place at;
-	_fd_ int dir = place_enter(&at, path, false);
-
-	return dir < 0 ? -dir : put_file(p, dir, at.name, at.name);
-}
-
 int files_tar_out(const struct files_call *c, struct files_io *io)
 {
 	static struct walk w;
@@ -159,7 +151,10 @@ int files_tar_out(const struct files_call *c, struct files_io *io)
 	} else if (!S_ISREG(st.st_mode)) {
 		return ENXIO;
 	} else {
-		r = pack_one(&p, c->path);
+		struct place at;
+		_fd_ int dir = place_enter(&at, c->path, false);
+
+		r = dir < 0 ? -dir : put_file(&p, dir, at.name, at.name);
 	}
 	if (r == 0)
 		r = tar_put_end(&p.out);

@@ -94,11 +94,6 @@ int addr_parse(const char *text, struct sockaddr_storage *ret, struct err *e)
 	return is_v6 ? (int)sizeof(v6) : (int)sizeof(v4);
 }
 
-static bool v4_is_loopback(const struct in_addr *a)
-{
-	return ntohl(a->s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
 void addr_peer(const struct sockaddr_storage *from, struct peer *ret)
 {
 	struct sockaddr_in6 v6;
@@ -117,7 +112,7 @@ void addr_peer(const struct sockaddr_storage *from, struct peer *ret)
 	if (is_v4) {
 		port = ntohs(v4.sin_port);
 		(void)inet_ntop(AF_INET, &v4.sin_addr, ret->host, sizeof(ret->host));
-		ret->is_loopback = v4_is_loopback(&v4.sin_addr);
+		ret->is_loopback = ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 		memcpy(ret->net, ret->host, sizeof(ret->net));
 	} else {
 		port = ntohs(v6.sin6_port);

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.c - Parse the answer of an untrusted server, with llhttp. See answer.h.
+ * answer.c - Parse the answer of a server that is not trusted: the client's side of HTTP/1.x.
+ *
+ * For a relay, which frames the answer anew: the parser yields a status, headers and bytes, and
+ * decides alone where the message ends. Parsing is llhttp's in strict mode. Also refused are a head
+ * over ANSWER_HEAD_MAX bytes (1xx answers before it count) or with more than ANSWER_HEADERS_MAX
+ * headers, control bytes in a value, a transfer coding other than `chunked`, a status out of 200 to
+ * 599, and a 101 that was not requested or names no protocol. 1xx answers and trailers are dropped.
+ *
+ * Pure and bounded: it holds one head, and no body.
  *
  * The parser is stopped at the end of every message, so that one run of it never sees two: a fresh
  * parser follows a 1xx answer, and bytes after the answer itself are not parsed.
  */
-#include "net/answer.h"
+#include "net/http_relay.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chunks.c - The scanner of chunked framing. See chunks.h.
+ * chunks.c - The framing of a chunked body, checked before the parser sees it.
+ *
+ * The counterpart of prescan.h for the body: it finds the end of the body, so that the parser never
+ * sees a byte of the next request, and refuses framing that parsers disagree about. A chunk line is
+ * 1*HEXDIG, optionally extensions (;name, ;name=value, ;name="value", no spaces), CRLF, at most
+ * CHUNK_LINE_MAX bytes in all. Extensions are ignored; long and malformed ones are refused.
+ * Trailers are refused (400). A body over its maximum is refused (413) when the chunk is announced,
+ * not when it has arrived.
+ *
+ * Pure, incremental and bounded, like prescan.h.
  *
  * Theory of operation: a state per place in `size [;extension] CRLF data CRLF`, until a chunk of
  * size zero, which only an empty line may follow. Data is skipped. Invariant: total and size <=
  * max, which is clamped so that one more digit never overflows; a digit that makes the size exceed
  * the rest is refused at once.
  */
-#include "net/chunks.h"
+#include "net/prescan.h"
 
 #include "net/http_header.h"
 #include "net/target.h"

@@ -124,19 +124,14 @@ void conn_ready(struct conn *c)
 	}
 }
 
-static void reset_on_close(int fd)
-{
-	const struct linger none = { .l_onoff = 1, .l_linger = 0 };
-
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-}
-
 void conn_end(struct conn *c, int why)
 {
+	const struct linger none = { .l_onoff = 1, .l_linger = 0 }; /* close() resets it then */
+
 	if (c->state == CONN_CLOSED)
 		return;
 	if (conn_queued(c) > 0 && (why == -ETIMEDOUT || why == -ENOBUFS))
-		reset_on_close(c->watch.fd);
+		(void)setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 	c->state = CONN_CLOSED;
 	c->why = why;
 	timer_cancel(&c->deadline);

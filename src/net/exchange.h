@@ -14,7 +14,6 @@
 #include <sys/queue.h>
 
 #include "base/buf.h"
-#include "net/chunks.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/loop.h"

@@ -2,7 +2,7 @@
 /*
  * http.h - HTTP/1.1 server over conn.h: requests up, responses down, in order.
  *
- * Parsing is llhttp's in strict mode, behind scans of the raw bytes (prescan.h, chunks.h) that
+ * Parsing is llhttp's in strict mode, behind scans of the raw bytes (prescan.h, chunks.c) that
  * refuse forms that parsers disagree about. Requests of one connection are handed up one at a time:
  * the next pipelined one is parsed only when the response before it is complete and the Linux
  * kernel has taken all of it, so answers are in order by construction, and a client that pipelines

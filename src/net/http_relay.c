@@ -3,7 +3,7 @@
  * http_relay.c - Requests to a server and answers from it. See http_relay.h for the contract.
  *
  * Theory of operation. Nothing is passed on as it came. The owner writes the head of a request
- * anew, the relay frames the body anew, answers are parsed (net/answer.h) and framed anew: client
+ * anew, the relay frames the body anew, answers are parsed (net/answer.c) and framed anew: client
  * and server cannot read different messages out of the same bytes.
  *
  *   no request --relay_request()--> head and body to the server --> answer --> no request

@@ -15,18 +15,122 @@
 #ifndef CAISSON_NET_HTTP_RELAY_H
 #define CAISSON_NET_HTTP_RELAY_H
 
+#include <llhttp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "net/answer.h"
 #include "net/loop.h"
-#include "net/uplink.h"
 
 struct conn;
 struct http_exchange;
 struct relay;
+
+/* ---- the answer of a server: answer.c ------------------------------------------------------- */
+
+#define ANSWER_HEAD_MAX (32u << 10)
+#define ANSWER_HEADERS_MAX 100u
+
+struct answer;
+
+struct answer_ops {
+	/* The head is complete: status, headers, length. Also of a 101, which has no body. */
+	void (*head)(struct answer *a);
+	void (*body)(struct answer *a, const char *data, size_t len); /* not empty */
+};
+
+struct answer {
+	const struct answer_ops *ops;
+	void *arg;
+	int status;      /* valid from head on */
+	bool has_length; /* the head announces the length of the body: */
+	uint64_t length;
+	const char *why; /* why it was refused; static */
+
+	bool to_head, may_switch; /* see answer_init() */
+	bool headed, over;
+	llhttp_t parser;
+	size_t seen;     /* bytes of heads */
+	struct buf text; /* names and values, NUL after each */
+	struct {
+		uint32_t name, value; /* in text */
+	} at[ANSWER_HEADERS_MAX];
+	size_t n;
+};
+
+/*
+ * answer_init() - @to_head: of a HEAD request, so there is no body. @may_switch: 101 was requested.
+ * answer_free() in every case.
+ */
+void answer_init(struct answer *a, bool to_head, bool may_switch, const struct answer_ops *ops,
+		 void *arg);
+void answer_free(struct answer *a);
+
+/*
+ * answer_feed() - Parse more bytes. @ret_used: with 1, how many of them belong to the answer.
+ * Return: 0 go on; 1 the answer is complete; -EPROTO it is invalid (why); -ENOMEM.
+ */
+int answer_feed(struct answer *a, const char *data, size_t len, size_t *ret_used);
+/* answer_eof() - The server closed. 1: the answer is complete; -EPROTO: it is not. */
+int answer_eof(struct answer *a);
+
+/* From head on. Names are in lower case, in the order of the head, and may repeat. */
+const char *answer_name(const struct answer *a, size_t i);
+const char *answer_value(const struct answer *a, size_t i);
+/* answer_header() - The first of that name, or NULL. */
+const char *answer_header(const struct answer *a, const char *lower_name);
+
+/* ---- the connection to a server: uplink.c --------------------------------------------------- */
+
+#define UPLINK_HIGH (64u << 10)
+#define UPLINK_MAX (1u << 20)
+
+struct tls;
+struct uplink;
+
+struct uplink_ops {
+	void (*connected)(struct uplink *u);
+	void (*data)(struct uplink *u, const char *data, size_t len);
+	void (*drain)(struct uplink *u); /* it was full, and the queue is empty */
+	void (*eof)(struct uplink *u);   /* the peer has ended its stream */
+	/* Not connected, or reset; it is closed. @why: a negative errno; -EPROTO: TLS failed
+	 * (uplink.problem). */
+	void (*broken)(struct uplink *u, int why);
+};
+
+struct uplink {
+	struct loop *loop;
+	const struct uplink_ops *ops;
+	void *arg;
+	struct watch watch;
+	struct buf out;
+	bool connected, paused, eof;
+	bool full;             /* drain will follow */
+	bool deaf;             /* the peer takes no more */
+	bool ending, ended;    /* uplink_finish(); shut down */
+	struct tls *tls;       /* NULL: plain */
+	bool shaking;          /* TLS: the handshake is incomplete */
+	struct deferred pump;  /* TLS: hand up decrypted bytes */
+	uint64_t moved_ns;     /* when a byte moved in either direction */
+	uint64_t taken, given; /* bytes from and to the peer */
+	const char *problem;   /* TLS: why it failed; static */
+};
+
+/* uplink_open() - @fd: non-blocking, owned from now on, also on failure. 0 or -errno. */
+int uplink_open(struct uplink *u, struct loop *l, int fd, const struct uplink_ops *ops, void *arg);
+/* uplink_tls() - Right after it: use TLS with @session, which is owned from now on. */
+void uplink_tls(struct uplink *u, struct tls *session);
+bool uplink_is_open(const struct uplink *u); /* false for zeroed memory too */
+
+/* uplink_write() - 0, or -ENOBUFS when the queue would exceed UPLINK_MAX: close it then. */
+int uplink_write(struct uplink *u, const void *data, size_t len);
+bool uplink_full(struct uplink *u);              /* true: drain will follow */
+void uplink_finish(struct uplink *u);            /* no more output: half-close after the queue */
+void uplink_pause(struct uplink *u, bool pause); /* no data and eof meanwhile */
+void uplink_close(struct uplink *u);             /* at once; idempotent; no callback follows */
+
+/* ---- the relay ------------------------------------------------------------------------------ */
 
 enum relay_failure {
 	RELAY_UNREACHABLE,    /* no connection, or no TLS (relay.up.problem); @error */

@@ -62,4 +62,24 @@ void prescan_init(struct prescan *p, size_t head_max, size_t target_max);
  */
 enum prescan_result prescan_feed(struct prescan *p, const char *data, size_t len, size_t *ret_used);
 
+/* ---- the framing of a chunked body: chunks.c ------------------------------------------------ */
+
+#define CHUNK_LINE_MAX 256
+
+enum chunks_result { CHUNKS_MORE, CHUNKS_DONE, CHUNKS_BAD };
+
+struct chunks {
+	int status; /* of CHUNKS_BAD: 400, 413 */
+	const char *message;
+	uint64_t total; /* bytes announced so far, at most max */
+
+	uint64_t max, size; /* of the body; the rest of the chunk */
+	unsigned int state, line;
+};
+
+void chunks_init(struct chunks *c, uint64_t body_max);
+
+/* chunks_feed() - As prescan_feed(). After CHUNKS_BAD the bytes need no parsing. */
+enum chunks_result chunks_feed(struct chunks *c, const char *data, size_t len, size_t *ret_used);
+
 #endif

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink.c - A connection to a server. See uplink.h.
+ * uplink.c - A connection to a server, on a stream socket that another process began to connect.
+ *
+ * The front may not connect; sockets are sent to it. Output is queued up to UPLINK_MAX; a producer
+ * stops when uplink_full() is true and goes on at drain. With TLS, the bytes at this interface are
+ * plain, an end without close_notify is a break, and nothing may be written before connected. When
+ * the peer takes no more (it has closed), further output is dropped, and input is still read: a
+ * server may answer before it has read the whole request.
+ *
+ * The struct is the owner's and may be freed at the end of the round in which it was closed. Every
+ * function may be called from every callback.
  *
  * A watch without requested events is taken out of the loop: a hang-up cannot be masked, and epoll
  * would report it again and again. It is found when events are requested again.
@@ -13,7 +22,7 @@
  * that is gone may have sent its answer before: here all bytes that it sent are read first, at the
  * pace of the client, and only then its end counts.
  */
-#include "net/uplink.h"
+#include "net/http_relay.h"
 
 #include <errno.h>
 #include <sys/epoll.h>

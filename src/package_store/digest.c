@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest.c - Hash each entry of an archive or a tree; sort the sums; hash them. */
-#include "package_store/digest.h"
+/*
+ * digest.c - The hash and the seal of a tree of packages.
+ *
+ * The hash is that of the sorted hashes of all entries. So it does not depend on the order of an
+ * archive or a directory: a tree has the same hash while it is unpacked and on the disk later.
+ *
+ * The hash reads all content. The seal is the same sum over what the Linux kernel notes of each
+ * entry: name, mode, size and times. A process that writes to a file, or puts another in its place,
+ * changes the time of change and cannot set it. An equal seal therefore means that nobody wrote by
+ * way of the file system. A different seal is a reason to compare the hash: a copy of the directory
+ * has other times and the same content.
+ *
+ * Life: zeroed -> digest_begin(), digest_add()..., digest_end() for each entry -> digest_hex() ->
+ * digest_free().
+ */
+#include "package_store/package_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +25,6 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "package_store/package_dir.h"
 #include "tree_store/tree.h"
 
 #define READ_BYTES (256u << 10)

@@ -178,19 +178,13 @@ static int run(void)
 
 /* ---- the program --------------------------------------------------------------------------- */
 
-static bool is_whole(const char *key)
-{
-	(void)key;
-	return true;
-}
-
 /* A worker that was killed may have left unfinished trees: sweep all that have no name. */
 static int work(uint32_t life)
 {
 	struct package_store_reply r = { .op = PACKAGE_STORE_AGAIN };
 	struct err e = { 0 };
 
-	if (life > 0 && package_dir_sweep(PACKAGE_STORE_DIR_FD, is_whole, &e) < 0)
+	if (life > 0 && package_dir_sweep(PACKAGE_STORE_DIR_FD, NULL, &e) < 0)
 		(void)fprintf(stderr, "caisson-package-store: %s\n", e.msg);
 	if (life > 0)
 		answer(&r);

@@ -13,7 +13,7 @@
  * (archive/path.c has the argument), and no link of the tree leads a later reader out of it. Modes
  * are ours: 0755 for directories and for files that may be executed, 0644 for the rest.
  *
- * The hash (digest.h) is that of the tree: a directory counts once, whether the archive names it or
+ * The hash (digest.c) is that of the tree: a directory counts once, whether the archive names it or
  * only its content.
  */
 #include "package_store/package_dir.h"
@@ -92,7 +92,7 @@ int package_dir_sweep(int store_dir, bool (*keep)(const char *key), struct err *
 		return err_set(e, -errno, "list the packages");
 	rewinddir(d); /* both descriptors have one offset */
 	while ((name = dir_next(d))) {
-		if (tree_key_ok(name) && keep(name))
+		if (tree_key_ok(name) && (!keep || keep(name)))
 			continue;
 		int r = tree_remove(store_dir, name);
 

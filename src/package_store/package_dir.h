@@ -10,12 +10,15 @@
 #define CAISSON_PACKAGE_STORE_PACKAGE_DIR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "package_store/digest.h"
+#include "base/sha256.h"
 #include "tree_store/tree_store.h"
 #include "wire/package_store.h"
+
+struct err;
 
 #define PACKAGE_DIR_MODE 0311 /* for an ordinary user the cell's user is the owner, too */
 
@@ -26,12 +29,36 @@
 /* package_dir_drop() - Remove a tree, finished or not. 0, -ENOENT or -errno. */
 int package_dir_drop(int store_dir, const char *key, bool unfinished, struct err *e);
 
-/* package_dir_sweep() - Remove every tree that @keep does not name, and everything unfinished.
- * Return: how many were removed, or -errno. */
+/* package_dir_sweep() - Remove every tree that @keep does not name (NULL: it names all), and
+ * everything unfinished. Return: how many were removed, or -errno. */
 int package_dir_sweep(int store_dir, bool (*keep)(const char *key), struct err *e);
 
+/* ---- the hash and the seal of a tree: digest.c ---------------------------------------------- */
+
+struct digest {
+	struct sha256 one;  /* of the entry at hand */
+	uint8_t (*all)[32]; /* of those before it */
+	size_t n, cap;
+};
+
+/* digest_begin() - An entry: '0' a file (its content is added next), '2' a link to @link, '5' a
+ * directory. 0 or -ENOMEM. */
+int digest_begin(struct digest *d, char type, bool executable, const char *path, const char *link,
+		 struct err *e);
+void digest_add(struct digest *d, const void *data, size_t len);
+void digest_end(struct digest *d);
+
+/* digest_hex() - Of all entries. */
+void digest_hex(struct digest *d, char hex[65]);
+void digest_free(struct digest *d);
+
+/* digest_tree() - The hash (@contents) or the seal of the tree at @root on the disk. 0 or -errno. */
+int digest_tree(int root, bool contents, char ret_hex[65], struct err *e);
+
+/* ---- one tree on its way from a cell -------------------------------------------------------- */
+
 /*
- * One tree on its way from a cell. Life: intake_begin() -> intake_read() when there is something to
+ * Life: intake_begin() -> intake_read() when there is something to
  * read, until it is over -> intake_end(). A failure leaves nothing: intake_end() removes the
  * incomplete tree.
  */

@@ -2,6 +2,10 @@
 /*
  * filter.c - A parsed policy compiled to the BPF program that the kernel runs on every call.
  *
+ * Used at build time and by tests. libseccomp gives the numbers but does not build the program: it
+ * compares an argument once per rule, so it cannot say "ioctl, unless the low 32 bits are one of
+ * these three" with an errno of its own for each check.
+ *
  * Theory of operation: first the architecture, then, on x86-64, the x32 bit, then a binary search
  * over the numbers. Neighbours with the same answer are one segment, so the tree has a leaf for
  * each change of answer and not for each call; a leaf is one return, or the checks of a call in the
@@ -11,9 +15,6 @@
  * An argument is loaded as its low 32 bits and the high ones are never looked at: the kernel takes
  * the checked arguments as int, and a comparison of 64 bits could be passed by with a high bit set.
  */
-#include "seccomp/filter.h"
-
-#include "base/err.h"
 #include "seccomp/policy.h"
 
 #include <assert.h>
@@ -22,6 +23,8 @@
 #include <linux/audit.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "base/err.h"
 
 static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "the low half of an argument is loaded first");
 

@@ -200,23 +200,15 @@ static void add_rule(struct parser *ps, struct word w, enum policy_action action
 		p->rules[p->n_rules++] = rule;
 }
 
-static void parse_names(struct parser *ps, enum policy_action action, int err)
+/* "allow" and "deny". */
+static void parse_names(struct parser *ps, struct word head)
 {
+	bool deny = is(head, "deny");
+	int err = deny ? take_errno(ps) : 0;
+
 	do
-		add_rule(ps, take(ps, "the name of a call"), action, err);
+		add_rule(ps, take(ps, "the name of a call"), deny ? POLICY_DENY : POLICY_ALLOW, err);
 	while (more(ps));
-}
-
-static void parse_allow(struct parser *ps, struct word head)
-{
-	(void)head;
-	parse_names(ps, POLICY_ALLOW, 0);
-}
-
-static void parse_deny(struct parser *ps, struct word head)
-{
-	(void)head;
-	parse_names(ps, POLICY_DENY, take_errno(ps));
 }
 
 /* "default" and "foreign-abi": once each. */
@@ -334,7 +326,7 @@ static const struct {
 	void (*parse)(struct parser *ps, struct word head);
 } directives[] = {
 	{ "default", parse_setting }, { "foreign-abi", parse_setting }, { "number", parse_number },
-	{ "allow", parse_allow },     { "deny", parse_deny },           { "check", parse_check },
+	{ "allow", parse_names },     { "deny", parse_names },          { "check", parse_check },
 };
 
 static void parse_directive(struct parser *ps)

@@ -187,7 +187,7 @@ struct store_tree {
 	const char *sha256, *language, *request;
 	const char *packages;  /* JSON */
 	const char *installer; /* what made it; empty: not known */
-	const char *seal;      /* 64 digits (src/package_store/digest.h); empty: none */
+	const char *seal;      /* 64 digits (src/package_store/digest.c); empty: none */
 	const char *image;     /* what it was made with; empty: not known */
 	bool exact;
 	uint64_t bytes, files;

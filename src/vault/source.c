@@ -124,13 +124,6 @@ static int hidden_fd(char **env)
 	return number && num_parse_u64(number, 3, 1024, &fd, NULL) == 0 ? (int)fd : -1;
 }
 
-static int from_hidden(struct vault *v, int fd, struct err *e)
-{
-	return vault_unseal(v, fd, e) < 0 ?
-		       err_wrap(e, "secrets of --secrets-env and of package indexes") :
-		       0;
-}
-
 static int from_variables(struct vault *v, const char *prefix, char **env, struct err *e)
 {
 	int r = 0;
@@ -314,8 +307,8 @@ static void load(const struct sources *s, char **env, int sock)
 		(void)err_set(&e, r, "hold secrets");
 	if (r == 0 && s->file)
 		r = from_file(&v, s->file, &e);
-	if (r == 0 && hidden_fd(env) >= 0)
-		r = from_hidden(&v, hidden_fd(env), &e);
+	if (r == 0 && hidden_fd(env) >= 0 && vault_unseal(&v, hidden_fd(env), &e) < 0)
+		r = err_wrap(&e, "secrets of --secrets-env and of package indexes");
 	if (r == 0 && s->prefix)
 		r = from_variables(&v, s->prefix, env, &e);
 	if (r == 0 && s->command)

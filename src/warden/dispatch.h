@@ -6,9 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "warden/cell.h"
-#include "warden/remains.h"
-#include "warden/zygote.h"
+#include "warden/warden_cell.h"
 #include "wire/warden.h"
 
 #define WARDEN_STRAYS_MAX 64

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remains.c - A list of cgroups that have to go, and the tries to remove them: see remains.h. */
-#include "warden/remains.h"
+/*
+ * remains.c - The remains of a zygote, or of a cell that did not die: its cgroup and its record.
+ *
+ * A cgroup cannot be removed before the last process in it is dead, and how long that takes depends
+ * on its processes: code in a cell may have forked without end. The warden does not wait for it.
+ * The loop kills and tries again, later each time, for as long as the warden lives; the record
+ * stays meanwhile, so that the next warden continues after any end of this one.
+ */
+#include "warden/warden_cell.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>

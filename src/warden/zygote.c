@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote.c - Make, use and end a zygote.
+ * zygote.c - One warm interpreter as the warden holds it: it forks kernels into cells on request.
+ *
+ * A zygote may enter its cells with every capability that counts in them, and only its own code
+ * seals a kernel. So it is the machine's own python and never an image's: an image's code is a
+ * stranger's, and its kernels are started and sealed by the cell's pid 1. The warden does not trust
+ * a zygote all the same: its answer is a pid, which is checked against the cell before it is used.
+ * When it dies, the client that waits for a kernel gets an error, and kernels that it forked before
+ * live on.
  *
  * It has a journal record like a cell, and the first ids of that record's range are its own: no
  * cell ever has them, so nothing in a cell can be mistaken for a zygote or touch one.
  */
-#include "warden/zygote.h"
+#include "warden/warden_cell.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +32,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/plan.h"
-#include "warden/cell.h"
-#include "warden/remains.h"
 #include "wire/zygote.h"
 
 #define REMOVE_DEADLINE_MS 5000u

@@ -49,7 +49,7 @@ struct package_store_reply {
 	uint64_t bytes, files;               /* of content; entries */
 	char key[PACKAGE_STORE_KEY_LEN + 8]; /* PACKAGE_STORE_STORE: where it is */
 	char sha256[72];                     /* of the tree, whatever the order in which it came */
-	char seal[72]; /* PACKAGE_STORE_STORE and PACKAGE_STORE_KEEP (src/package_store/digest.h) */
+	char seal[72]; /* PACKAGE_STORE_STORE and PACKAGE_STORE_KEEP (src/package_store/digest.c) */
 	char msg[256];
 };
 

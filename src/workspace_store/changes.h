@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "archive/reader.h"
 #include "base/buf.h"
 
 struct changes;
@@ -57,5 +58,35 @@ int pack_end(int fd, struct err *e);
 
 /* pack_changes() - The changes from @from to @tree. 0 or -errno. */
 int pack_changes(int from, int tree, struct changes *ret, struct err *e);
+
+/* ---- a cell's workspace, merged: merge.c ---------------------------------------------------------------------------------- */
+
+struct merge {
+	/* The caller's, before merge_begin(); the rest is zero. Borrowed descriptors. */
+	int base, current;
+	int next;       /* -1: only look */
+	int state;      /* gets the entries of the archive alone; -1: not wanted */
+	bool alone;     /* base and current are one */
+	bool keep_rest; /* entries that the archive lacks stay */
+	uint64_t max_bytes, max_files;
+
+	uint64_t bytes, files; /* of the next tree */
+	struct changes mine, conflicts;
+	void *seen; /* paths of the archive (changes.h) */
+
+	/* The entry at hand. */
+	struct tar_entry en;
+	struct stat was, is;
+	bool had, same;
+	int in, out;
+	uint64_t at;
+};
+
+void merge_begin(struct merge *m);
+extern const struct tar_sink merge_sink; /* its argument is the merge */
+/* merge_finish() - After the end of the archive. 0 or -errno; with conflicts the next tree is not
+ * complete. */
+int merge_finish(struct merge *m, struct err *e);
+void merge_end(struct merge *m);
 
 #endif

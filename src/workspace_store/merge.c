@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge.c - Entry by entry of an archive: unchanged or changed; then the entries that it lacks.
+ * merge.c - An archive of a cell's workspace becomes a list of changes and the next generation.
+ *
+ * There are three trees: the base, which the sandbox began with; the current one, which others may
+ * have committed since; and the next, which is made. Entries of the archive that equal the base are
+ * taken from the current tree; entries that differ are the sandbox's changes; the sandbox removed
+ * the entries that the archive lacks. If others changed a path that the sandbox changed too, that
+ * is a conflict, and there will be no next tree.
  *
  * A file that the base has too is compared while it arrives, and becomes a file of its own at the
  * first byte that differs. So a commit with few changes takes little space: unchanged files get
  * second names.
  */
-#include "workspace_store/merge.h"
+#include "workspace_store/changes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -159,19 +159,11 @@ static int make(const struct volume_msg *m)
 	return r;
 }
 
-static void unmount(int dir)
-{
-	char path[64];
-
-	/* The path of the descriptor: no name is looked up, and it leads to the topmost mount. */
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
-	(void)umount2(path, MNT_DETACH);
-}
-
 /* Unmount everything there, of this mounter or of a former one. */
 static void let_go(const char *key)
 {
 	struct stat top, at;
+	char path[64];
 
 	for (int i = 0; i < 8; i++) {
 		_fd_ int dir = openat(WORKSPACE_STORE_DIR_FD, key,
@@ -180,7 +172,10 @@ static void let_go(const char *key)
 		if (dir < 0 || fstat(dir, &at) < 0 || fstat(WORKSPACE_STORE_DIR_FD, &top) < 0 ||
 		    at.st_dev == top.st_dev)
 			return;
-		unmount(dir);
+		/* The path of the descriptor: no name is looked up, and it leads to the topmost
+		 * mount. */
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
+		(void)umount2(path, MNT_DETACH);
 	}
 }
 
@@ -222,12 +217,6 @@ static int mount_one(const char *key)
 	return loop < 0 ? loop : place(n, key);
 }
 
-static int remove_one(const char *key)
-{
-	let_go(key);
-	return unlinkat(VOLUME_DIR_FD, key, 0) < 0 ? -errno : 0;
-}
-
 /* ---- the process --------------------------------------------------------------------------- */
 
 static int serve(const struct volume_msg *m)
@@ -240,7 +229,8 @@ static int serve(const struct volume_msg *m)
 	case VOLUME_MOUNT:
 		return mount_one(m->key);
 	case VOLUME_REMOVE:
-		return remove_one(m->key);
+		let_go(m->key);
+		return unlinkat(VOLUME_DIR_FD, m->key, 0) < 0 ? -errno : 0;
 	default:
 		return -EINVAL;
 	}

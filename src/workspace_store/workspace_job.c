@@ -19,7 +19,6 @@
 #include "tree_store/tree.h"
 #include "tree_store/tree_store.h"
 #include "workspace_store/changes.h"
-#include "workspace_store/merge.h"
 #include "workspace_store/pattern.h"
 #include "workspace_store/workspace_dir.h"
 

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "front/policy/egress_entry.h"
 #include "fuzz.h"
-#include "gate/host_map.h"
+#include "gate/gate_sandbox.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

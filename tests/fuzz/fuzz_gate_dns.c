@@ -7,7 +7,7 @@
  */
 #include "fuzz.h"
 #include "gate/dns.h"
-#include "gate/host_map.h"
+#include "gate/gate_sandbox.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -8,7 +8,7 @@
  */
 #include "fuzz.h"
 
-#include "gate/proxy.h"
+#include "gate/gate.h"
 #include "gate/sniff.h"
 
 static void look_at_url(const char *data, size_t size)

@@ -5,7 +5,6 @@
  */
 #include "base/err.h"
 #include "fuzz.h"
-#include "seccomp/filter.h"
 #include "seccomp/policy.h"
 
 #include <linux/audit.h>

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "front/ports/port_head.h"
 #include "fuzz.h"
-#include "net/answer.h"
+#include "net/http_relay.h"
 
 #define PATH "; Path=/v1/sandboxes/box/ports/80"
 

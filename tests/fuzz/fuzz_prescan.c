@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "net/chunks.h"
 #include "net/prescan.h"
 #include "net/target.h"
 

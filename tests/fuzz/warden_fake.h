@@ -3,10 +3,11 @@
  * warden_fake.h - Fakes behind the warden's requests, without processes: cells and zygotes
  * that are descriptors. Included once, by fuzz_warden.c.
  *
- * They replace src/warden/cell.c, src/warden/zygote.c, the evidence, launch_abort() and the clock.
- * Each has an eventfd for everything that the warden would watch; the fuzzer makes things happen by
- * writing to it. How calls end is in the spec, so that the model can know it too. Whatever the real
- * ones may rely on is required here: no call for something gone, nothing collected twice.
+ * They replace src/warden/warden_cell.c, src/warden/zygote.c, the evidence, launch_abort() and the
+ * clock. Each has an eventfd for everything that the warden would watch; the fuzzer makes things
+ * happen by writing to it. How calls end is in the spec, so that the model can know it too.
+ * Whatever the real ones may rely on is required here: no call for something gone, nothing
+ * collected twice.
  */
 #ifndef CAISSON_FUZZ_WARDEN_FAKE_H
 #define CAISSON_FUZZ_WARDEN_FAKE_H

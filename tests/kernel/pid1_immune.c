@@ -5,8 +5,8 @@
  * Without root a cell's init runs under the same user as the code it starts, so permissions do
  * not keep the two apart. The Linux kernel does: it drops signals for a pid 1 that has no handler,
  * SIGKILL and SIGSTOP included, when they come from inside of its namespace, and delivers
- * SIGKILL from outside (src/init/init.c, src/warden/cell.c). The child here sends every signal
- * to its pid 1.
+ * SIGKILL from outside (src/init/init.c, src/warden/warden_cell.c). The child here sends every
+ * signal to its pid 1.
  */
 #include "probe.h"
 

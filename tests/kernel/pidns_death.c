@@ -3,8 +3,8 @@
  * pidns_death.c - Once pid 1 is reaped, nothing of its namespace runs any more.
  *
  * The warden ends a cell by killing its pid 1 and takes the successful wait for it as the proof
- * that every other process of the cell is dead (src/warden/cell.c): output pipes have an end,
- * cgroups are empty, and no file of the caller is written any more. Here pid 1 has a crowd of
+ * that every other process of the cell is dead (src/warden/warden_cell.c): output pipes have an
+ * end, cgroups are empty, and no file of the caller is written any more. Here pid 1 has a crowd of
  * children and grandchildren, stopped ones and ones that ignore all signals, each with a copy of
  * a pipe. At the moment in which wait() returns, the pipe must be at its end.
  */

@@ -96,7 +96,7 @@ static void refuse(struct front *f, struct tree *t, int code)
 	tree_forget(f, t);
 }
 
-/* The package store checks that no tree has changed (src/package_store/digest.h). */
+/* The package store checks that no tree has changed (src/package_store/digest.c). */
 static int keep_known(struct front *f, struct err *e)
 {
 	struct tree *next;

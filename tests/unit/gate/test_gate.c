@@ -12,9 +12,8 @@
 #include "gate/address.h"
 #include "gate/dns.h"
 #include "gate/gate_sandbox.h"
-#include "gate/host_map.h"
 #include "gate/lookup.h"
-#include "gate/proxy.h"
+#include "gate/gate.h"
 #include "gate/sniff.h"
 
 /* ---- names --------------------------------------------------------------------------------- */

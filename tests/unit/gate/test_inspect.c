@@ -9,7 +9,6 @@
 #include "../unit.h"
 #include "base/buf.h"
 #include "gate/bindings.h"
-#include "gate/ca.h"
 #include "gate/http_rule.h"
 #include "vault/vault.h"
 

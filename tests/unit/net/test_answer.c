@@ -6,7 +6,7 @@
 #include "../unit.h"
 #include "base/buf.h"
 #include "base/fd.h"
-#include "net/answer.h"
+#include "net/http_relay.h"
 
 struct told {
 	struct answer a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_chunks.c - The framing of chunked bodies, in one piece and byte by byte. */
-#include "net/chunks.h"
+#include "net/prescan.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "../unit.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "net/uplink.h"
+#include "net/http_relay.h"
 
 struct kit {
 	struct loop loop;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_digest.c - The hash and the seal of a tree notice every change of it. */
-#include "package_store/digest.h"
+#include "package_store/package_dir.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
  */
 #include "base/err.h"
 #include "base/fd.h"
-#include "seccomp/filter.h"
 #include "seccomp/policy.h"
 
 #include <errno.h>

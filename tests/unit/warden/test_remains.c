@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_remains.c - Cgroups that have to go: full of processes that fork, or with something in them
  * that stays. */
-#include "warden/remains.h"
+#include "warden/warden_cell.h"
 
 #include "base/clock.h"
 #include "base/err.h"

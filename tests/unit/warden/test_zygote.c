@@ -3,7 +3,7 @@
  * test_zygote.c - The warden does not believe a zygote. A report is one whole message or the end of
  * the zygote; the process that it names is in the cell and not its pid 1, or it is not taken.
  */
-#include "warden/zygote.h"
+#include "warden/warden_cell.h"
 
 #include "warden_kit.h"
 

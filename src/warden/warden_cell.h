@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell.h - One cell as the warden holds it.
+ * warden_cell.h - Cells, zygotes and their remains as the warden holds them.
  *
- * Life: cell_begin() -> making -> cell_made() -> running -> (ended, by itself or by cell_kill()) ->
+ * Life of a cell: cell_begin() -> making -> cell_made() -> running -> (ended, by itself or by cell_kill()) ->
  * cell_reaped() -> cell_remove(). None of these waits; what has to be waited for is a descriptor
  * that the loop watches: sync while it is being made, pidfd until pid 1 is dead. An ended cell
  * stays until it is destroyed, so that its client can always learn how it ended.
  */
-#ifndef CAISSON_WARDEN_CELL_H
-#define CAISSON_WARDEN_CELL_H
+#ifndef CAISSON_WARDEN_WARDEN_CELL_H
+#define CAISSON_WARDEN_WARDEN_CELL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -138,5 +139,81 @@ int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage
 /* cell_cgroup() - A journalled cgroup with these limits, for @record's slot. */
 int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_limits *limits,
 		struct cgroup *ret, struct err *e);
+
+/* ---- zygotes -------------------------------------------------------------------------------- */
+
+struct zygote {
+	uint32_t handle;
+	uint32_t index, serial;
+	int epoll;
+	struct launched l; /* channel_fd: our end of its socket */
+	struct plan *plan; /* while it is being made */
+	struct cell_spec spec;
+	struct record record;
+	bool has_cgroup;
+	struct cgroup cgroup;
+	uid_t uid;            /* its user, who owns the user namespaces of its cells */
+	uint64_t deadline_ns; /* by when it has to be made */
+	uint64_t create_seq;
+};
+
+/* zygote_begin() - Journal, cgroup, clone; z->l.sync_fd tells when it is over. */
+int zygote_begin(struct cell_host *h, const struct cell_spec *spec, struct zygote *ret,
+		 struct err *e);
+
+/* zygote_made() - Sync is readable. On failure nothing is left. */
+int zygote_made(struct zygote *z, struct err *e);
+
+/*
+ * zygote_fork() - Ask for a kernel in @c. The answer comes on z->l.channel_fd, with c->handle as
+ * its number. The client's ends of the kernel's pipes and of its hello socket are in @c.
+ */
+int zygote_fork(struct zygote *z, struct cell *c, struct err *e);
+
+/*
+ * zygote_answer() - Read one answer.
+ * Return: 1 with @ret_handle, @ret_code and @ret_pid, 0 when it is gone, -EAGAIN for nothing yet.
+ */
+int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *ret_pid);
+
+/*
+ * zygote_adopt() - @pid is the process that a zygote reports as its kernel in @c. Check it, hold
+ * it, put it into the cell's cgroups where it could not do so itself, and let it continue.
+ */
+int zygote_adopt(struct cell *c, pid_t pid, struct err *e);
+
+/*
+ * zygote_end() - Kill it and every process that it forked that is not in a cell. Does not wait: its
+ * cgroup and record go to @remains. Return: the pid to wait for, 0 when there is none.
+ */
+pid_t zygote_end(struct zygote *z, struct remains_list *remains);
+
+/* ---- remains -------------------------------------------------------------------------------- */
+
+#define REMAINS_MAX 64u
+
+struct remains;
+
+struct remains_list {
+	struct remains *first;
+	size_t n;
+};
+
+/*
+ * remains_add() - Take over @record, @cgroup (NULL: none), and @lease_fd (-1: none), which
+ * is held as long as anything may still run. Tried at once. Without room for them, or memory, the
+ * record stays for the next warden.
+ */
+void remains_add(struct remains_list *l, struct record *record, struct cgroup *cgroup,
+		 int lease_fd);
+
+/* remains_full() - Too many do not die: make nothing that may add to them. */
+bool remains_full(const struct remains_list *l);
+
+/* remains_check() - Try those whose time has come. Returns when to call it next (ns); 0: never. */
+uint64_t remains_check(struct remains_list *l, uint64_t now_ns);
+
+/* remains_end() - The last tries, for at most @deadline_ms; the journal keeps the others. */
+void remains_end(struct remains_list *l, unsigned int deadline_ms);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell.c - Make, watch and end one cell.
+ * warden_cell.c - Make, watch and end one cell.
  *
  * The journal record is written before any resource that would outlive our processes, and removed
  * only after all of them are gone. Killing pid 1 is enough to kill a cell: the Linux kernel ends a
  * pid namespace with its first process and does not let that be reaped before everything else in it
  * is dead. Reaping pid 1 is therefore the proof that nothing runs.
  */
-#include "warden/cell.h"
+#include "warden/warden_cell.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/plan.h"
-#include "warden/remains.h"
 
 #define REMOVE_DEADLINE_MS 5000u
 #define REAP_STEP_MS 5
