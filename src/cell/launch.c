@@ -8,7 +8,7 @@
  * Parent and child talk over one SEQPACKET pair: "go" downwards; upwards a stage_report, or end of
  * file when execve closed it. The parent does not wait for that: it has other cells to look after.
  */
-#include "cell/launch.h"
+#include "cell/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,6 @@
 #include "cell/caps.h"
 #include "cell/cgroup.h"
 #include "cell/idmap.h"
-#include "cell/plan.h"
 #include "cell/stage.h"
 #include "wire/init.h"
 

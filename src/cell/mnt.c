@@ -5,7 +5,7 @@
  * For the child between clone and exec: system calls only. All return a descriptor or 0, or -1 with
  * errno. Mounts are detached until mnt_place().
  */
-#include "cell/root.h"
+#include "cell/stage.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -26,8 +26,8 @@
 #include "base/fd.h"
 #include "cell/plan.h"
 #include "cell/protect.h"
-#include "cell/root.h"
 #include "cell/spec.h"
+#include "cell/stage.h"
 
 /* ---- overlays ------------------------------------------------------------------------------ */
 

@@ -19,8 +19,8 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/root.h"
 #include "cell/spec.h"
+#include "cell/stage.h"
 
 #define PIDS_SLACK 16u
 #define COUNTER_PARTS 8u /* no cell has more than this part of what its maker may have (stage.c) */
@@ -191,14 +191,7 @@ static int plan_user_mounts(struct plan *p, const int *fds, struct shift *shift,
 /* How many of the client's descriptors are the image's. */
 static size_t image_fds(const struct cell_spec *s)
 {
-	switch (s->image) {
-	case CELL_IMAGE_DIR:
-		return 1;
-	case CELL_IMAGE_LAYERS:
-		return 1 + s->n_layers;
-	default:
-		return 0;
-	}
+	return s->image == CELL_IMAGE_DIR ? 1 : s->image == CELL_IMAGE_LAYERS ? 1 + s->n_layers : 0;
 }
 
 /*

@@ -19,6 +19,10 @@
 #include "wire/init.h"
 #include "wire/warden.h"
 
+struct cgroup;
+struct err;
+struct plan;
+
 #define PLAN_TOP_MAX 8
 #define PLAN_PTYS "32" /* terminals of one cell; kernel.pty.max is the machine's */
 
@@ -84,5 +88,37 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 void plan_free(struct plan *p);
 /* plan_drop() - The same for a plan on the heap: frees it and sets *@p to NULL, which it may be. */
 void plan_drop(struct plan **p);
+
+/* ---- the parent's half of making it: launch.c ----------------------------------------------- */
+
+struct launched {
+	pid_t pid;      /* init, as the host counts; a child of the caller, to be waited for */
+	int pidfd;      /* the same, safe to signal */
+	int channel_fd; /* the client's end of init's channel; INIT_CONFIG is already on its way. A
+			 * zygote's: the warden's end of its socket */
+	int sync_fd;    /* readable when the child has become what it shall be, or failed */
+	int status_fd;  /* zygote: the client's end of its status socket, otherwise -1 */
+};
+
+#define LAUNCH_DEADLINE_NS 20000000000ull
+
+/*
+ * launch_begin() - Clone what @p describes and set it going.
+ * @cgroup: created, or NULL when the caller chose to go without
+ *
+ * Does not wait: when ret->sync_fd is readable, launch_end() tells how it went. @p must live until
+ * then. On failure nothing is held.
+ */
+int launch_begin(struct plan *p, const struct cgroup *cgroup, struct launched *ret, struct err *e);
+
+/*
+ * launch_end() - Whether init (or the zygote) has been executed. Closes ret->sync_fd.
+ * On failure the child is gone and reaped, nothing is held, and the message names the step and,
+ * where known, the fix.
+ */
+int launch_end(const struct plan *p, struct launched *l, struct err *e);
+
+/* launch_abort() - Kill and reap the child of a begun launch; close everything. */
+void launch_abort(struct launched *l);
 
 #endif

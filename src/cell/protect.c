@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/root.h"
+#include "cell/stage.h"
 
 /* docs/workspaces.md has the same list. */
 const struct protect_name protect_names[] = {

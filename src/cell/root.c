@@ -27,7 +27,6 @@
 
 #include "base/fd.h"
 #include "cell/plan.h"
-#include "cell/root.h"
 #include "cell/spec.h"
 #include "cell/stage.h"
 

@@ -17,7 +17,6 @@
 
 #include "base/fd.h"
 #include "cell/plan.h"
-#include "cell/root.h"
 #include "cell/spec.h"
 #include "cell/stage.h"
 

@@ -30,7 +30,6 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/plan.h"
-#include "cell/root.h"
 #include "cell/spec.h"
 
 /* SETUID and SETGID to start commands as another user, SETPCAP to empty their bounding set, KILL to

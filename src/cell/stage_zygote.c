@@ -24,7 +24,6 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/plan.h"
-#include "cell/root.h"
 #include "cell/seccomp.h"
 #include "cell/spec.h"
 #include "cell/stage.h"

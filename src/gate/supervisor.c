@@ -237,8 +237,7 @@ static void on_answer(struct supervisor *m)
 static void on_front(struct supervisor *m)
 {
 	struct supervisor_msg msg;
-	size_t no_fds = 0;
-	ssize_t n = fd_recv(GATE_SUPERVISOR_FD, &msg, sizeof(msg), NULL, &no_fds);
+	ssize_t n = fd_recv(GATE_SUPERVISOR_FD, &msg, sizeof(msg), NULL, NULL);
 
 	if (n == -EAGAIN)
 		return;

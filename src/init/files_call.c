@@ -40,23 +40,14 @@ static void begin(struct files_io *io, enum files_frame_type type, size_t len)
 
 static enum files_type type_of(mode_t mode)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return FILES_T_FILE;
-	case S_IFDIR:
-		return FILES_T_DIR;
-	case S_IFLNK:
-		return FILES_T_LINK;
-	case S_IFIFO:
-		return FILES_T_FIFO;
-	case S_IFSOCK:
-		return FILES_T_SOCKET;
-	case S_IFCHR:
-	case S_IFBLK:
-		return FILES_T_DEVICE;
-	default:
-		return FILES_T_OTHER;
-	}
+	static const enum files_type types[16] = {
+		[S_IFREG >> 12] = FILES_T_FILE,   [S_IFDIR >> 12] = FILES_T_DIR,
+		[S_IFLNK >> 12] = FILES_T_LINK,   [S_IFIFO >> 12] = FILES_T_FIFO,
+		[S_IFCHR >> 12] = FILES_T_DEVICE, [S_IFSOCK >> 12] = FILES_T_SOCKET,
+		[S_IFBLK >> 12] = FILES_T_DEVICE,
+	};
+
+	return types[mode >> 12 & 15] ? types[mode >> 12 & 15] : FILES_T_OTHER;
 }
 
 #define NAMES_MAX ((FILES_TEXT_MAX - sizeof(struct files_stat)) / 2)

@@ -74,9 +74,8 @@ static void send_failed(uint32_t id, struct init_failed f)
 static void read_config(void)
 {
 	struct init_msg m;
-	size_t no_fds = 0;
 
-	if (fd_recv(INIT_FD, &m, sizeof(m), NULL, &no_fds) != (ssize_t)sizeof(m) ||
+	if (fd_recv(INIT_FD, &m, sizeof(m), NULL, NULL) != (ssize_t)sizeof(m) ||
 	    m.type != INIT_CONFIG)
 		_exit(EXIT_PROTOCOL);
 	config = m.u.config;
@@ -149,10 +148,9 @@ static void wait_go(uint32_t id, pid_t pid)
 {
 	struct init_msg held = { .type = INIT_HELD, .id = id, .u.pid = pid };
 	struct init_msg m;
-	size_t no_fds = 0;
 
 	send_msg(&held, NULL, 0);
-	ssize_t n = fd_recv(INIT_FD, &m, sizeof(m), NULL, &no_fds);
+	ssize_t n = fd_recv(INIT_FD, &m, sizeof(m), NULL, NULL);
 
 	if (n == 0)
 		_exit(EXIT_CHANNEL);

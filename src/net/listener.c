@@ -157,14 +157,14 @@ static void describe(int fd, const struct sockaddr_storage *from, struct peer *r
 		addr_peer(from, ret);
 		return;
 	}
-	ret->is_unix = true;
-	memcpy(ret->text, "unix", sizeof("unix"));
-	memcpy(ret->host, "unix", sizeof("unix"));
-	memcpy(ret->net, "unix", sizeof("unix"));
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
-		ret->uid = cred.uid;
-		ret->pid = cred.pid;
-	}
+	bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0;
+
+	*ret = (struct peer){ .text = "unix",
+			      .host = "unix",
+			      .net = "unix",
+			      .is_unix = true,
+			      .uid = known ? cred.uid : (uid_t)-1,
+			      .pid = known ? cred.pid : -1 };
 }
 
 /* Takes the descriptor. */

@@ -93,7 +93,7 @@ int tree_store_receive(void *request, size_t size, uint32_t version, int *ret_fd
 
 	if (n_fds == 0)
 		*ret_fd = -1;
-	if (n == -EINTR || n == -EAGAIN)
+	if (n == -EAGAIN)
 		return 0;
 	if (n == (ssize_t)size)
 		memcpy(&got, request, sizeof(got));

@@ -17,11 +17,10 @@
 
 #include "cell/cgroup.h"
 #include "cell/journal.h"
-#include "cell/launch.h"
+#include "cell/plan.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
-struct plan;
 struct remains_list;
 
 #define CELL_REAP_MS 10000

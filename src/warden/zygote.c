@@ -227,8 +227,7 @@ int zygote_fork(struct zygote *z, struct cell *c, struct err *e)
 int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *ret_pid)
 {
 	struct zygote_reply reply;
-	size_t no_fds = 0;
-	ssize_t n = fd_recv(z->l.channel_fd, &reply, sizeof(reply), NULL, &no_fds);
+	ssize_t n = fd_recv(z->l.channel_fd, &reply, sizeof(reply), NULL, NULL);
 
 	if (n == -EAGAIN)
 		return -EAGAIN;

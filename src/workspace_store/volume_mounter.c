@@ -246,7 +246,6 @@ struct notes {
 /* Note the request, then take it. False: the workspace store is gone. */
 static bool take(int sock, struct notes *notes, struct volume_msg *m)
 {
-	size_t n_fds = 0;
 	ssize_t n;
 
 	do
@@ -255,10 +254,7 @@ static bool take(int sock, struct notes *notes, struct volume_msg *m)
 	if (n != (ssize_t)sizeof(*m))
 		return false;
 	notes->doing = *m;
-	do
-		n = fd_recv(sock, m, sizeof(*m), NULL, &n_fds);
-	while (n == -EINTR);
-	return n == (ssize_t)sizeof(*m);
+	return fd_recv(sock, m, sizeof(*m), NULL, NULL) == (ssize_t)sizeof(*m);
 }
 
 static bool reply(int sock, struct notes *notes, const struct volume_msg *m)
@@ -359,13 +355,9 @@ static int ask_once(int sock, struct volume_msg *m)
 	m->seq = seq;
 	int r = fd_send(sock, m, sizeof(*m), NULL, 0);
 
-	for (m->seq = 0; r == 0 && m->seq != seq;) {
-		size_t n_fds = 0;
-		ssize_t n = fd_recv(sock, m, sizeof(*m), NULL, &n_fds);
-
-		if (n != (ssize_t)sizeof(*m) && n != -EINTR)
+	for (m->seq = 0; r == 0 && m->seq != seq;)
+		if (fd_recv(sock, m, sizeof(*m), NULL, NULL) != (ssize_t)sizeof(*m))
 			return -EPIPE;
-	}
 	return r < 0 ? r : m->code;
 }
 

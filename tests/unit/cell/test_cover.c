@@ -7,7 +7,7 @@
 
 #include "../unit.h"
 
-#include "cell/root.h"
+#include "cell/stage.h"
 
 #define ROOT "21 1 8:1 / / rw - ext4 /dev/sda rw\n22 21 0:5 / /proc rw - proc proc rw\n"
 
