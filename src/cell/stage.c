@@ -246,10 +246,10 @@ static const char *stage_hint(const struct stage_report *r, const struct plan_mo
 		return "; this kernel does not give overlayfs to user namespaces (needs Linux 5.11 "
 		       "and the overlay module)";
 	if (mount && mount->apart && r->error == EINVAL)
-		return "; a read-only directory is shown through an overlay, so that sockets of the "
-		       "host in it are out of reach, and something is mounted below this one, or "
-		       "its filesystem cannot be part of an overlay: mount directories in it one "
-		       "by one, or a copy";
+		return "; a read-only directory is shown through an overlay, so that sockets of "
+		       "the host in it are out of reach, and something is mounted below this one, "
+		       "or its filesystem cannot be part of an overlay: mount directories in it "
+		       "one by one, or a copy";
 	if (r->stage == STAGE_MOUNT && (r->error == ENOTDIR || r->error == EINVAL))
 		return "; a file can only be mounted on a file, a directory on a directory";
 	if (r->stage == STAGE_MOUNT && r->error == ELOOP)

@@ -7,7 +7,6 @@
 #define CAISSON_GATE_INSPECT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"

@@ -16,7 +16,6 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "gate/address.h"
 
 #define HEAD_MAX 8192u
 

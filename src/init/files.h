@@ -2,9 +2,10 @@
 /*
  * files.h - A file call: the request, and the worker that is its program.
  *
- * Init only unpacks the request; everything else happens in the worker, which init_command.c has made
- * a command like any other before it calls files_main(). The worker looks up paths as any program of
- * the cell would: a link leads it to nothing that the sandbox's code could not open itself.
+ * Init only unpacks the request; everything else happens in the worker, which init_command.c has
+ * made a command like any other before it calls files_main(). The worker looks up paths as any
+ * program of the cell would: a link leads it to nothing that the sandbox's code could not open
+ * itself.
  */
 #ifndef CAISSON_INIT_FILES_H
 #define CAISSON_INIT_FILES_H
@@ -58,9 +59,9 @@ int files_watch(const struct files_call *c, struct files_io *io);
 /* ---- what all calls of the worker share ----------------------------------------------------- */
 
 /*
- * The two pipes (files_call.c). Small frames are gathered and written together; io_flush() where the
- * host must not wait. Once the host has closed its end all output is dropped and io->broken is set:
- * a call that only writes ends when it checks that.
+ * The two pipes (files_call.c). Small frames are gathered and written together; io_flush() where
+ * the host must not wait. Once the host has closed its end all output is dropped and io->broken is
+ * set: a call that only writes ends when it checks that.
  */
 struct files_io {
 	bool broken; /* the host has closed its end */

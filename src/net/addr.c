@@ -28,7 +28,7 @@
 
 #define UNSENT_MAX (128 * 1024)
 
-/* Split "host:port" or "[host]:port"; *ret_port is where the port begins, NULL when there is none. */
+/* Split "host:port" or "[host]:port"; *ret_port: where the port begins, NULL without one. */
 static int split(const char *text, char *host, size_t size, bool *ret_v6, const char **ret_port)
 {
 	const char *end = strrchr(text, ':');

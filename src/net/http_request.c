@@ -13,7 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/fd.h"
 #include "base/utf8.h"
 #include "net/exchange.h"
 #include "net/http_header.h"

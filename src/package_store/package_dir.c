@@ -103,7 +103,7 @@ int package_dir_sweep(int store_dir, bool (*keep)(const char *key), struct err *
 	return n;
 }
 
-/* ---- an archive from a cell --------------------------------------------------------------------------------- */
+/* ---- an archive from a cell ------------------------------------------------------------------ */
 
 static int make_dir(struct intake *in, int at, const char *name, const char *path)
 {
@@ -191,7 +191,7 @@ static int on_close(void *arg, struct err *e)
 
 static const struct tar_sink sink = { on_entry, on_content, on_close };
 
-/* ---- its life ------------------------------------------------------------------------------------ */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 int intake_begin(struct intake *in, int store_dir, const struct package_store_req *q, int fd)
 {

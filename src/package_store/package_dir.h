@@ -52,7 +52,7 @@ void digest_end(struct digest *d);
 void digest_hex(struct digest *d, char hex[65]);
 void digest_free(struct digest *d);
 
-/* digest_tree() - The hash (@contents) or the seal of the tree at @root on the disk. 0 or -errno. */
+/* digest_tree() - The hash (@contents) or the seal of the tree at @root on the disk. */
 int digest_tree(int root, bool contents, char ret_hex[65], struct err *e);
 
 /* ---- one tree on its way from a cell -------------------------------------------------------- */

@@ -203,11 +203,11 @@ static void add_rule(struct parser *ps, struct word w, enum policy_action action
 /* "allow" and "deny". */
 static void parse_names(struct parser *ps, struct word head)
 {
-	bool deny = is(head, "deny");
-	int err = deny ? take_errno(ps) : 0;
+	enum policy_action action = is(head, "deny") ? POLICY_DENY : POLICY_ALLOW;
+	int err = action == POLICY_DENY ? take_errno(ps) : 0;
 
 	do
-		add_rule(ps, take(ps, "the name of a call"), deny ? POLICY_DENY : POLICY_ALLOW, err);
+		add_rule(ps, take(ps, "the name of a call"), action, err);
 	while (more(ps));
 }
 

@@ -14,7 +14,6 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/fd.h"
 #include "base/num.h"
 
 /* Where an index without a name is found in cells. Below .internal, which is nobody's in the public

@@ -2,10 +2,10 @@
 /*
  * warden_cell.h - Cells, zygotes and their remains as the warden holds them.
  *
- * Life of a cell: cell_begin() -> making -> cell_made() -> running -> (ended, by itself or by cell_kill()) ->
- * cell_reaped() -> cell_remove(). None of these waits; what has to be waited for is a descriptor
- * that the loop watches: sync while it is being made, pidfd until pid 1 is dead. An ended cell
- * stays until it is destroyed, so that its client can always learn how it ended.
+ * Life of a cell: cell_begin() -> making -> cell_made() -> running -> (ended, by itself or by
+ * cell_kill()) -> cell_reaped() -> cell_remove(). None of these waits; what has to be waited for is
+ * a descriptor that the loop watches: sync while it is being made, pidfd until pid 1 is dead. An
+ * ended cell stays until it is destroyed, so that its client can always learn how it ended.
  */
 #ifndef CAISSON_WARDEN_WARDEN_CELL_H
 #define CAISSON_WARDEN_WARDEN_CELL_H

@@ -59,7 +59,7 @@ int pack_end(int fd, struct err *e);
 /* pack_changes() - The changes from @from to @tree. 0 or -errno. */
 int pack_changes(int from, int tree, struct changes *ret, struct err *e);
 
-/* ---- a cell's workspace, merged: merge.c ---------------------------------------------------------------------------------- */
+/* ---- a cell's workspace, merged: merge.c ----------------------------------------------------- */
 
 struct merge {
 	/* The caller's, before merge_begin(); the rest is zero. Borrowed descriptors. */

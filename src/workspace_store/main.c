@@ -7,14 +7,14 @@
  * workspaces, and can make and remove files below one directory and nothing else: own user (as
  * root), no capability, Landlock, and a filter without sockets and programs
  * (policy/workspace-store.policy). The front alone sends requests (wire/workspace_store.h). Each
- * request has a process of its own (workspace_job.h), which may take as long as it needs, and dies alone of
- * what it reads. It also dies with the worker, and leaves its workspace as it was. As root the
- * program's parent is the volume mounter (volume_mounter.h), which mounts file systems for it.
+ * request has a process of its own (workspace_job.h), which may take as long as it needs, and dies
+ * alone of what it reads. It also dies with the worker, and leaves its workspace as it was. As root
+ * the program's parent is the volume mounter (volume_mounter.h), which mounts file systems for it.
  *
- * tree_store/tree_store.h has the start, the jail and the replacement of a worker that is killed. The
- * next worker begins when every job of the former one is dead. It ignores requests until the front
- * has sent the list of known workspaces (WORKSPACE_STORE_SWEEP with its life): the front has given
- * up its former requests by then, and the sweep removes trees that were not finished.
+ * tree_store/tree_store.h has the start, the jail and the replacement of a worker that is killed.
+ * The next worker begins when every job of the former one is dead. It ignores requests until the
+ * front has sent the list of known workspaces (WORKSPACE_STORE_SWEEP with its life): the front has
+ * given up its former requests by then, and the sweep removes trees that were not finished.
  */
 #include <errno.h>
 #include <poll.h>
