@@ -3,8 +3,8 @@
  * path.c - Why an archive cannot write outside of the directory that it is unpacked into.
  *
  * 1. Paths are text that only descends: tar_path_check() refuses an absolute path and every "..",
- *    wherever it is, and tar_path_tidy() leaves components that are names. The reader (reader.c)
- *    hands out no other path.
+ *    wherever it is, and tar_path_tidy() leaves components that are names. tar_reader.c hands out
+ *    no other path.
  *
  * 2. Text that descends may still leave through a symbolic link. tar_parent() therefore never gives
  *    the Linux kernel a path with a slash: it opens one component after the other, each relative to
@@ -17,8 +17,8 @@
  *    link, not its target. So nothing is written through an old name, and a hard link to a file
  *    outside loses its name only.
  *
- * 4. The target of a hard link is held to the rules of a path (reader.c) and found by tar_parent()
- *    too.
+ * 4. The target of a hard link is held to the rules of a path (tar_reader.c) and found by
+ *    tar_parent() too.
  *
  * A symbolic link is harmless while it is unpacked, by 2. It can still mislead a later reader of
  * the tree. Where such readers are outside of a cell, tar_link_inside() decides. Its rule: a target

@@ -3,7 +3,7 @@
  * tar.h - The format of tar archives: headers and pax records, to and from bytes.
  *
  * Pure functions over memory. Numbers are octal or base 256, and a checksum must be right.
- * Everything else in a header is for the reader (reader.h) to judge.
+ * Everything else in a header is for the reader (tar_reader.h) to judge.
  */
 #ifndef CAISSON_ARCHIVE_TAR_H
 #define CAISSON_ARCHIVE_TAR_H

@@ -8,7 +8,7 @@
 #ifndef CAISSON_BUCKET_ARCHIVE_H
 #define CAISSON_BUCKET_ARCHIVE_H
 
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 
 struct archive_in {
 	int fd;

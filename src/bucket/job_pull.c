@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/writer.h"
+#include "archive/tar_writer.h"
 #include "base/err.h"
 #include "bucket/listing.h"
 #include "bucket/manifest.h"

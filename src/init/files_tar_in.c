@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "archive/path.h"
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 #include "base/fd.h"
 #include "init/files.h"
 

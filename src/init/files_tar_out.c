@@ -4,10 +4,10 @@
  *
  * Files, directories and links. Hard links become files of their own; pipes, sockets and devices
  * are left out, and FILES_SKIPPED reports it. With FILES_WHOLE a second name of a file is a hard
- * link, and pipes and attributes are there (archive/writer.h): all that a workspace keeps. A file
- * has the size that it had when it was opened: one that grows is cut there, one that shrinks is
- * filled up with zeros, and FILES_CHANGED reports it. A directory or file that cannot be read ends
- * the call: half an archive must not look like a whole one.
+ * link, and pipes and attributes are there (archive/tar_writer.h): all that a workspace keeps. A
+ * file has the size that it had when it was opened: one that grows is cut there, one that shrinks
+ * is filled up with zeros, and FILES_CHANGED reports it. A directory or file that cannot be read
+ * ends the call: half an archive must not look like a whole one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "archive/writer.h"
+#include "archive/tar_writer.h"
 #include "base/fd.h"
 #include "init/files.h"
 
@@ -23,7 +23,7 @@ struct pack {
 	struct tar_writer out;
 	struct files_io *io;
 	uint64_t limit;
-	void **names; /* of files with several (archive/writer.h); NULL: not whole */
+	void **names; /* of files with several (archive/tar_writer.h); NULL: not whole */
 };
 
 static int emit(void *arg, const void *data, size_t len)

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/writer.h"
+#include "archive/tar_writer.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"

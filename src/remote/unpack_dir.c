@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "archive/path.h"
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 #include "base/err.h"
 #include "base/fd.h"
 

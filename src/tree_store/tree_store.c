@@ -104,8 +104,8 @@ int tree_store_receive(void *request, size_t size, uint32_t version, int *ret_fd
 
 /*
  * Every byte may come from hostile code: the parser of frames (client/files_client.h) and the
- * reader of archives (archive/reader.h) check what they pass on. This call has frames of content
- * and one end; any other frame is malformed.
+ * reader of archives (archive/tar_reader.h) check what they pass on. This call has frames of
+ * content and one end; any other frame is malformed.
  */
 
 static int on_data(void *arg, const char *data, size_t len)

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 #include "client/files_client.h"
 
 struct err;

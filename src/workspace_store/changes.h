@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 #include "base/buf.h"
 
 struct changes;

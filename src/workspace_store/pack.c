@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/writer.h"
+#include "archive/tar_writer.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "tree_store/tree.h"
@@ -33,7 +33,7 @@ struct pack {
 	int tree, from;
 	struct tar_writer out;
 	uint64_t bytes, files;
-	void *names; /* of files with several (archive/writer.h) */
+	void *names; /* of files with several (archive/tar_writer.h) */
 };
 
 static int put_content(struct pack *p, int fd, uint64_t size)

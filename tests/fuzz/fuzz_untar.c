@@ -4,7 +4,7 @@
  * gets through.
  */
 #include "archive/path.h"
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 #include "base/err.h"
 #include "fuzz.h"
 

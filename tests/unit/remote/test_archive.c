@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
-#include "archive/writer.h"
+#include "archive/tar_writer.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - Entries to bytes: ustar headers, pax records for what does not fit in them, padding,
- * the end.
+ * tar_writer.h - Entries to bytes: ustar headers, pax records for what does not fit in them,
+ * padding, the end.
  *
  * Allocates nothing and keeps nothing: the content between a header and its padding goes from the
  * caller to its own put().
  */
-#ifndef CAISSON_ARCHIVE_WRITER_H
-#define CAISSON_ARCHIVE_WRITER_H
+#ifndef CAISSON_ARCHIVE_TAR_WRITER_H
+#define CAISSON_ARCHIVE_TAR_WRITER_H
 
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.h - A tar archive, in pieces of any size, as entries that the caller's rules permit.
+ * tar_reader.h - A tar archive, in pieces of any size, as entries that the caller's rules permit.
  *
  * The archive may come from code that nobody has read. The reader parses it, checks every entry
  * against the rules and hands out nothing else; it touches no file. It takes ustar, pax records
@@ -9,8 +9,8 @@
  *
  * Memory: one allocation at the first byte, of 2 * path_max + meta_max + TAR_BLOCK bytes.
  */
-#ifndef CAISSON_ARCHIVE_READER_H
-#define CAISSON_ARCHIVE_READER_H
+#ifndef CAISSON_ARCHIVE_TAR_READER_H
+#define CAISSON_ARCHIVE_TAR_READER_H
 
 #include "archive/tar.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.c - The archive as a state machine: head, extended header, body, padding, end.
+ * tar_reader.c - The archive as a state machine: head, extended header, body, padding, end.
  *
  * A hostile archive controls every byte here. Each copy into memory is bounded first: a block is
  * 512 bytes, an extended header at most meta_max, a name at most path_max. Sizes are at most
@@ -8,7 +8,7 @@
  * entry passes all checks of check_entry() before the sink sees it, and a refusal is final: no
  * later byte is looked at.
  */
-#include "archive/reader.h"
+#include "archive/tar_reader.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - One entry after the other, and no memory between them.
+ * tar_writer.c - One entry after the other, and no memory between them.
  *
  * A pax header announces its length before its records. The lengths of the records are known from
  * their values, so the records are never put together in memory: each goes out as it is.
  */
-#include "archive/writer.h"
+#include "archive/tar_writer.h"
 
 #include <search.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_reader.c - The entries that each set of rules permits, in pieces of every size. */
+/* test_tar_reader.c - The entries that each set of rules permits, in pieces of every size. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../unit.h"
-#include "archive/reader.h"
-#include "archive/writer.h"
+#include "archive/tar_reader.h"
+#include "archive/tar_writer.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
