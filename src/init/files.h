@@ -90,9 +90,6 @@ ssize_t io_take(struct files_io *io, void *data, size_t size);
 /* io_trouble() - Remember @path, then the error to return. */
 int io_trouble(struct files_io *io, const char *path, int error);
 
-/* io_end() - The last frame, and everything before it. */
-void io_end(struct files_io *io, int error);
-
 /* ---- paths of a request (files_path.c): the directory and the name in it --------------------- */
 
 struct place {

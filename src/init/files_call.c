@@ -153,7 +153,8 @@ int io_trouble(struct files_io *io, const char *path, int error)
 	return error;
 }
 
-void io_end(struct files_io *io, int error)
+/* The last frame, and everything before it. */
+static void io_end(struct files_io *io, int error)
 {
 	size_t n = error ? strlen(io->where) : 0;
 

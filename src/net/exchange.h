@@ -107,9 +107,8 @@ int request_body(struct http_conn *h, const char *data, size_t len, size_t *ret_
 
 /* response_more() - Go on with a large reply after the queue has drained. */
 void response_more(struct http_exchange *x);
-/* response_write(), response_writev() - conn_write(), conn_writev() that count. */
+/* response_write() - conn_write() that counts. */
 int response_write(struct http_exchange *x, const void *data, size_t len);
-int response_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov);
 
 /* http_fail() - Answer a protocol error through on_error, then close. */
 void http_fail(struct http_conn *h, int status, const char *message);

@@ -114,7 +114,7 @@ static size_t total(const struct iovec *iov, size_t n_iov)
 	return len;
 }
 
-int response_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov)
+static int response_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov)
 {
 	struct http_conn *h = x->h;
 	size_t len = total(iov, n_iov);
