@@ -17,6 +17,8 @@
  */
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
+#include "base/sha256.h"
 #include "seccomp/policy.h"
 
 #include <errno.h>
@@ -38,70 +40,6 @@ static const struct {
 	{ SCMP_ARCH_X86_64, "x86_64" },
 	{ SCMP_ARCH_AARCH64, "aarch64" },
 };
-
-/* SHA-256 (FIPS 180-4), so that `sha256sum cell.policy` gives the id a receipt shows. */
-static const uint32_t sha_k[64] = {
-	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
-	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
-	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
-	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
-	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
-	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
-	0xc67178f2,
-};
-
-static uint32_t ror(uint32_t x, unsigned n)
-{
-	return x >> n | x << (32 - n);
-}
-
-static void sha_block(uint32_t h[8], const uint8_t b[64])
-{
-	uint32_t w[64], v[8];
-
-	for (int i = 0; i < 16; i++)
-		w[i] = (uint32_t)b[4 * i] << 24 | (uint32_t)b[4 * i + 1] << 16 |
-		       (uint32_t)b[4 * i + 2] << 8 | b[4 * i + 3];
-	for (int i = 16; i < 64; i++)
-		w[i] = w[i - 16] + w[i - 7] +
-		       (ror(w[i - 15], 7) ^ ror(w[i - 15], 18) ^ w[i - 15] >> 3) +
-		       (ror(w[i - 2], 17) ^ ror(w[i - 2], 19) ^ w[i - 2] >> 10);
-	memcpy(v, h, sizeof(v));
-	for (int i = 0; i < 64; i++) {
-		uint32_t t1 = v[7] + (ror(v[4], 6) ^ ror(v[4], 11) ^ ror(v[4], 25)) +
-			      ((v[4] & v[5]) ^ (~v[4] & v[6])) + sha_k[i] + w[i];
-		uint32_t t2 = (ror(v[0], 2) ^ ror(v[0], 13) ^ ror(v[0], 22)) +
-			      ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-
-		memmove(&v[1], &v[0], 7 * sizeof(v[0]));
-		v[4] += t1;
-		v[0] = t1 + t2;
-	}
-	for (int i = 0; i < 8; i++)
-		h[i] += v[i];
-}
-
-static void sha256_hex(const char *data, size_t len, char ret[65])
-{
-	uint32_t h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-			  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
-	uint8_t tail[128] = { 0 };
-	size_t rest = len % 64, n = rest < 56 ? 64 : 128;
-
-	for (size_t i = 0; i + 64 <= len; i += 64)
-		sha_block(h, (const uint8_t *)data + i);
-	memcpy(tail, data + len - rest, rest);
-	tail[rest] = 0x80;
-	for (size_t i = 0; i < 8; i++)
-		tail[n - 1 - i] = (uint8_t)((uint64_t)len * 8 >> 8 * i);
-	for (size_t i = 0; i < n; i += 64)
-		sha_block(h, tail + i);
-	for (size_t i = 0; i < 8; i++)
-		(void)snprintf(ret + 8 * i, 9, "%08x", h[i]);
-}
 
 /* The number of a call, or -1. The policy and libseccomp must not contradict each other. */
 static int resolve(const struct policy *p, const char *name, uint32_t scmp, const char *arch,
@@ -223,6 +161,8 @@ static int generate(const char *in, const char *name, const char *out, char **al
 	uint32_t scmp = seccomp_arch_native();
 	const char *arch = NULL;
 	size_t n_calls = 0;
+	struct sha256 sha;
+	uint8_t hash[32];
 	char id[65];
 	ssize_t len = fd_read_file(AT_FDCWD, in, text, sizeof(text));
 
@@ -239,7 +179,10 @@ static int generate(const char *in, const char *name, const char *out, char **al
 	    filter_build(&p, scmp, calls, n_calls, &f, e) < 0 ||
 	    filter_verify(&p, scmp, calls, n_calls, f.prog, f.len, e) < 0)
 		return err_wrap(e, "%s", in);
-	sha256_hex(text, (size_t)len, id);
+	sha256_init(&sha); /* `sha256sum cell.policy` gives the id that a receipt shows */
+	sha256_add(&sha, text, (size_t)len);
+	sha256_end(&sha, hash);
+	hex_text(hash, sizeof(hash), id);
 	return write_header(out, &f, name, arch, id, e);
 }
 

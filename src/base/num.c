@@ -305,3 +305,27 @@ char *num_format_ms(uint64_t ms, char *buf, size_t size)
 		format_two(ms / 3600000, "h", ms / 60000 % 60, "min", buf, size);
 	return buf;
 }
+
+void hex_text(const unsigned char *bytes, size_t n, char *ret)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
+int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int hex_escape(const char *s, size_t len)
+{
+	int high, low;
+
+	if (len < 3 || s[0] != '%' || (high = hex_digit(s[1])) < 0 || (low = hex_digit(s[2])) < 0)
+		return -1;
+	return high << 4 | low;
+}

@@ -48,4 +48,11 @@ char *num_format_size(uint64_t bytes, char *buf, size_t size);
 /* num_format_ms() - "500 ms", "1.5 s", "2 min 5 s", "1 h 30 min"; rounded down. Return: @buf. */
 char *num_format_ms(uint64_t ms, char *buf, size_t size);
 
+/* hex_text() - @n bytes as 2 * @n hexadecimal digits and a NUL. */
+void hex_text(const unsigned char *bytes, size_t n, char *ret);
+/* hex_digit() - The value of a hexadecimal digit, or -1. */
+int hex_digit(char c);
+/* hex_escape() - The byte that the percent escape at @s stands for, or -1. */
+int hex_escape(const char *s, size_t len);
+
 #endif

@@ -22,6 +22,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "net/target.h"
 
@@ -103,23 +104,17 @@ static const char *segment_problem(const char *path)
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-/* The byte that an escape stands for, or -1. */
-static int escape(const char *s)
-{
-	return s[0] == '%' ? target_escape(s, strnlen(s, 3)) : -1;
-}
-
 /* In place. NULL, or the problem. */
 static const char *decode_again(char *path)
 {
 	char *to = path;
 
 	for (const char *from = path; *from; from++) {
-		int byte = escape(from);
+		int byte = hex_escape(from, strnlen(from, 3));
 
 		if (byte >= 0 && (byte < 0x20 || strchr("./\\%;?#", byte)))
 			return "an escape in an escape in the path";
-		if (from[0] == '%' && (from[1] | 0x20) == 'u' && target_hex(from[2]) >= 0)
+		if (from[0] == '%' && (from[1] | 0x20) == 'u' && hex_digit(from[2]) >= 0)
 			return "an escape of the form %uXXXX in the path";
 		*to++ = (char)(byte >= 0 ? byte : *from);
 		from += byte >= 0 ? 2 : 0;
@@ -145,7 +140,7 @@ static void strip(char *path)
 static bool has_escape(const char *path)
 {
 	for (const char *p = strchr(path, '%'); p; p = strchr(p + 1, '%'))
-		if (escape(p) >= 0 || (p[1] | 0x20) == 'u')
+		if (hex_escape(p, strnlen(p, 3)) >= 0 || (p[1] | 0x20) == 'u')
 			return true;
 	return false;
 }

@@ -18,8 +18,8 @@
  */
 #include "net/prescan.h"
 
+#include "base/num.h"
 #include "net/http_header.h"
-#include "net/target.h"
 
 enum state {
 	S_SIZE_FIRST,
@@ -56,7 +56,7 @@ static enum chunks_result next(struct chunks *c, enum state s)
 
 static enum chunks_result in_size(struct chunks *c, unsigned char b)
 {
-	int digit = target_hex((char)b);
+	int digit = hex_digit((char)b);
 
 	if (++c->line > CHUNK_LINE_MAX)
 		return bad(c, 400, "a chunk line is too long");

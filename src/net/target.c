@@ -7,30 +7,13 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 #include "base/utf8.h"
 
 static int refuse(const char **ret_why, const char *why)
 {
 	*ret_why = why;
 	return -EINVAL;
-}
-
-int target_hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-int target_escape(const char *s, size_t len)
-{
-	int high, low;
-
-	if (len < 3 || (high = target_hex(s[1])) < 0 || (low = target_hex(s[2])) < 0)
-		return -1;
-	return high << 4 | low;
 }
 
 /* Length of "http://" or "https://" at @s, in any case; 0: neither. */
@@ -101,7 +84,7 @@ int target_decode_path(const char *s, size_t len, size_t own, char *out, const c
 		int byte = (unsigned char)s[i];
 
 		if (s[i] == '%') {
-			byte = target_escape(s + i, len - i);
+			byte = hex_escape(s + i, len - i);
 			if (byte < 0)
 				return refuse(ret_why, "a malformed percent escape in the path");
 			if (byte == '/' && i < own)
@@ -160,7 +143,7 @@ bool host_valid(const char *s, size_t len)
 		if (!end || end == s + 1)
 			return false;
 		for (i = 1; s[i] != ']'; i++)
-			if (target_hex(s[i]) < 0 && s[i] != ':' && s[i] != '.')
+			if (hex_digit(s[i]) < 0 && s[i] != ':' && s[i] != '.')
 				return false;
 		return port_valid(end + 1, len - (size_t)(end + 1 - s));
 	}
@@ -177,7 +160,7 @@ static int decode(const char *s, size_t len, struct buf *out)
 		int byte = s[i] == '+' ? ' ' : (unsigned char)s[i];
 
 		if (s[i] == '%') {
-			byte = target_escape(s + i, len - i);
+			byte = hex_escape(s + i, len - i);
 			i += 2;
 		}
 		if (byte <= 0)

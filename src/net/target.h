@@ -38,11 +38,6 @@ int target_split(const char *s, size_t len, struct target *ret, const char **ret
  */
 int target_decode_path(const char *s, size_t len, size_t own, char *out, const char **ret_why);
 
-/* target_hex() - The value of a hexadecimal digit, or -1. */
-int target_hex(char c);
-/* target_escape() - The byte that the percent escape at @s stands for, or -1. */
-int target_escape(const char *s, size_t len);
-
 /* host_valid() - Whether @s is a name, an IPv4 address or an [IPv6] address, with or without a
  * port. */
 bool host_valid(const char *s, size_t len);

@@ -25,6 +25,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
 #include "tree_store/tree.h"
 
 #define READ_BYTES (256u << 10)
@@ -69,7 +70,7 @@ void digest_hex(struct digest *d, char hex[65])
 	for (size_t i = 0; i < d->n; i++)
 		sha256_add(&s, d->all[i], sizeof(d->all[i]));
 	sha256_end(&s, all);
-	tree_hex(all, sizeof(all), hex);
+	hex_text(all, sizeof(all), hex);
 }
 
 void digest_free(struct digest *d)

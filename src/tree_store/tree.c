@@ -21,6 +21,7 @@
 #include "archive/tar.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452 /* Linux 6.6 */
@@ -36,19 +37,13 @@ bool tree_key_ok(const char *key)
 	return strlen(key) == TREE_KEY_LEN && strspn(key, "0123456789abcdef") == TREE_KEY_LEN;
 }
 
-void tree_hex(const unsigned char *bytes, size_t n, char *ret)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-}
-
 int tree_random(char *ret, size_t digits, struct err *e)
 {
 	unsigned char bytes[TREE_KEY_LEN / 2];
 
 	if (getrandom(bytes, digits / 2, 0) != (ssize_t)(digits / 2))
 		return err_set(e, -errno, "getrandom");
-	tree_hex(bytes, digits / 2, ret);
+	hex_text(bytes, digits / 2, ret);
 	return 0;
 }
 

@@ -24,8 +24,6 @@ struct err;
 bool tree_key_ok(const char *key);
 /* tree_random() - An even number of random hexadecimal digits, at most TREE_KEY_LEN, and a NUL. */
 int tree_random(char *ret, size_t digits, struct err *e);
-/* tree_hex() - @n bytes as hexadecimal digits with a NUL. */
-void tree_hex(const unsigned char *bytes, size_t n, char *ret);
 
 /* tree_can_mend() - Whether the Linux kernel (6.6 and later) changes modes by a descriptor alone;
  * otherwise that needs /proc. */

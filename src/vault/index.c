@@ -53,26 +53,15 @@ void index_keys_wipe(struct index_keys *k)
 
 /* ---- credentials --------------------------------------------------------------------------- */
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' :
-	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-				      -1;
-}
-
 /* "%40" is '@'. */
 static int decode(const char *s, size_t len, char ret[INDEX_KEY_MAX], struct err *e)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		int c = (unsigned char)s[i];
+		int byte = hex_escape(s + i, len - i), c = byte < 0 ? (unsigned char)s[i] : byte;
 
-		if (c == '%' && i + 2 < len && digit(s[i + 1]) >= 0 && digit(s[i + 2]) >= 0) {
-			c = digit(s[i + 1]) * 16 + digit(s[i + 2]);
-			i += 2;
-		}
+		i += byte < 0 ? 0 : 2;
 		if (c == '\0' || n + 1 >= INDEX_KEY_MAX)
 			return err_say(
 				e, -EINVAL,
