@@ -25,6 +25,7 @@
 #include "base/num.h"
 #include "base/utf8.h"
 #include "net/target.h"
+#include "vault/vault.h"
 
 #define READINGS_MAX 8u
 
@@ -269,20 +270,6 @@ bool http_path_matches(const char *pattern, const char *path)
 	return !pattern[strspn(pattern, "*")];
 }
 
-static bool has_method(const char *list, const char *method)
-{
-	size_t want = strlen(method);
-
-	for (const char *at = list; *at;) {
-		size_t len = strcspn(at, ",");
-
-		if (len == want && strncmp(at, method, len) == 0)
-			return true;
-		at += len + (at[len] == ',');
-	}
-	return !*list;
-}
-
 static void write_rules(const struct gate_rule *rules, size_t n, const char *host, uint16_t port,
 			struct buf *out)
 {
@@ -303,7 +290,8 @@ static bool allows(const struct gate_rule *rules, size_t n, const char *host, ui
 		   const char *method, const char *path)
 {
 	for (size_t i = 0; i < n; i++)
-		if (rule_covers(&rules[i], host, port) && has_method(rules[i].methods, method) &&
+		if (rule_covers(&rules[i], host, port) &&
+		    (!rules[i].methods[0] || vault_lists(rules[i].methods, method)) &&
 		    (!rules[i].path[0] || http_path_matches(rules[i].path, path)))
 			return true;
 	return false;

@@ -57,7 +57,7 @@ int vault_add(struct vault *v, const char *text, size_t len, struct err *e);
  */
 const struct secret *vault_find(const struct vault *v, const char *name, const char *owner);
 
-/* vault_lists() - Whether a list of a secret has this member; a list that is NULL has every one. */
+/* vault_lists() - Whether "A,B,C" has this member; a list that is NULL has every one. */
 bool vault_lists(const char *list, const char *member);
 
 /* vault_headers - Headers that are for credentials, separated by commas. */
