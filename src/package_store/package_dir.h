@@ -58,9 +58,8 @@ int digest_tree(int root, bool contents, char ret_hex[65], struct err *e);
 /* ---- one tree on its way from a cell -------------------------------------------------------- */
 
 /*
- * Life: intake_begin() -> intake_read() when there is something to
- * read, until it is over -> intake_end(). A failure leaves nothing: intake_end() removes the
- * incomplete tree.
+ * Life: intake_begin() -> intake_read() when there is something to read, until it is over ->
+ * intake_end(). A failure leaves nothing: intake_end() removes the incomplete tree.
  */
 struct intake {
 	uint64_t seq; /* 0: not in use */

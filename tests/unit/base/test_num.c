@@ -323,3 +323,27 @@ TEST(format_ms)
 		assert_string_equal(num_format_ms(cases[i].ms, buf, sizeof(buf)), cases[i].text);
 	assert_string_equal(num_format_ms(UINT64_MAX, buf, 4), "512");
 }
+
+TEST(hex)
+{
+	static const struct {
+		const char *text;
+		int byte;
+	} escapes[] = {
+		{ "%00", 0 },    { "%41", 0x41 }, { "%fF", 0xff }, { "%a0tail", 0xa0 }, { "", -1 },
+		{ "%4", -1 },    { "%g0", -1 },   { "%0g", -1 },   { "441", -1 },       { "%%41", -1 },
+	};
+	char text[7];
+
+	hex_text((const unsigned char *)"\x00\xaf\x10", 3, text);
+	assert_string_equal(text, "00af10");
+	for (size_t i = 0; i < ARRAY_SIZE(escapes); i++)
+		assert_int_equal(hex_escape(escapes[i].text, strlen(escapes[i].text)),
+				 escapes[i].byte);
+	assert_int_equal(hex_escape("%41", 2), -1);
+	assert_int_equal(hex_digit('/'), -1);
+	assert_int_equal(hex_digit(':'), -1);
+	assert_int_equal(hex_digit('@'), -1);
+	assert_int_equal(hex_digit('G'), -1);
+	assert_int_equal(hex_digit('f'), 15);
+}
