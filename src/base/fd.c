@@ -55,10 +55,8 @@ ssize_t fd_read_full(int fd, void *data, size_t size)
 	size_t len = 0;
 
 	while (len < size) {
-		ssize_t n = read(fd, (char *)data + len, size - len);
+		ssize_t n = TEMP_FAILURE_RETRY(read(fd, (char *)data + len, size - len));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
 			return -errno;
 		if (n == 0)
@@ -89,10 +87,8 @@ int fd_read_buf(int fd, struct buf *b)
 
 		if (!to)
 			return b->err;
-		ssize_t n = read(fd, to, want ? want : 1);
+		ssize_t n = TEMP_FAILURE_RETRY(read(fd, to, want ? want : 1));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		if (!want)
@@ -140,11 +136,8 @@ int fd_write_file(int dirfd, const char *path, const char *s)
 		return -errno;
 
 	size_t len = strlen(s);
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(write(fd, s, len));
 
-	do
-		n = write(fd, s, len);
-	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;
@@ -155,10 +148,8 @@ int fd_write_all(int fd, const void *data, size_t len)
 	const char *p = data;
 
 	while (len > 0) {
-		ssize_t n = write(fd, p, len);
+		ssize_t n = TEMP_FAILURE_RETRY(write(fd, p, len));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
 			return -errno;
 		p += n;
@@ -243,11 +234,8 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
 	}
 
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(sendmsg(sock, &msg, MSG_NOSIGNAL));
 
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;
@@ -294,13 +282,11 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fds)
 		.msg_controllen = sizeof(control.bytes),
 	};
 	size_t room = n_fds ? *n_fds : 0, got = 0;
-	ssize_t n;
 
 	if (n_fds)
 		*n_fds = 0;
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	ssize_t n = TEMP_FAILURE_RETRY(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC));
+
 	if (n < 0)
 		return -errno;
 

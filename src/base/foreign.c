@@ -148,12 +148,9 @@ int foreign_check(int fd, enum foreign_kind kind)
 static ssize_t move(int fd, bool out, void *data, size_t len, uint64_t *stalled_ns)
 {
 	const struct iovec iov = { .iov_base = data, .iov_len = len };
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(out ? pwritev2(fd, &iov, 1, -1, RWF_NOWAIT) :
+					     preadv2(fd, &iov, 1, -1, RWF_NOWAIT));
 
-	do
-		n = out ? pwritev2(fd, &iov, 1, -1, RWF_NOWAIT) :
-			  preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
-	while (n < 0 && errno == EINTR);
 	if (n >= 0 || errno != EOPNOTSUPP)
 		return n < 0 ? -errno : n;
 	const struct guard g = guard_begin();

@@ -47,9 +47,7 @@ static int read_map(struct cgroup_map *m, struct err *e)
 	if (fd < 0)
 		return err_set(e, -errno, "open /proc/self/mountinfo");
 	/* Whole lines at a time, in bounded memory: a host can have thousands of mounts. */
-	while ((n = read(fd, buf + have, sizeof(buf) - have)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
+	while ((n = TEMP_FAILURE_RETRY(read(fd, buf + have, sizeof(buf) - have))) != 0) {
 		if (n < 0)
 			return err_set(e, -errno, "read /proc/self/mountinfo");
 		have += (size_t)n;

@@ -80,11 +80,8 @@ static int v2_weight(const struct cgroup *c, uint32_t weight)
 static int read_events(int fd, uint64_t *ret_kills)
 {
 	char buf[512];
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(pread(fd, buf, sizeof(buf), 0));
 
-	do
-		n = pread(fd, buf, sizeof(buf), 0);
-	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	*ret_kills = 0;

@@ -114,7 +114,6 @@ int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct
 	if (r == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		r = err_set(e, -errno, "open the user namespace of an id-mapped mount");
 	(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 	return r < 0 ? r : fd;
 }

@@ -222,8 +222,7 @@ int launch_begin(struct plan *p, const struct cgroup *cgroup, struct launched *r
 void launch_abort(struct launched *l)
 {
 	(void)kill(l->pid, SIGKILL);
-	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(l->pid, NULL, 0));
 	l->pid = 0;
 	l->pidfd = fd_close(l->pidfd);
 	l->sync_fd = fd_close(l->sync_fd);

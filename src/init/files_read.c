@@ -31,13 +31,8 @@ static int open_file(const char *path, struct stat *st)
 
 static ssize_t read_at(int fd, void *data, size_t size, uint64_t at)
 {
-	ssize_t n;
+	ssize_t n = at > INT64_MAX ? 0 : TEMP_FAILURE_RETRY(pread(fd, data, size, (off_t)at));
 
-	if (at > INT64_MAX)
-		return 0;
-	do
-		n = pread(fd, data, size, (off_t)at);
-	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
 

@@ -56,10 +56,8 @@ static int put_content(struct pack *p, int fd, uint64_t size)
 
 	for (uint64_t left = size; r == 0 && left > 0;) {
 		size_t want = left < sizeof(data) ? (size_t)left : sizeof(data);
-		ssize_t n = read(fd, data, want);
+		ssize_t n = TEMP_FAILURE_RETRY(read(fd, data, want));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
 			return errno;
 		if (n == 0) {

@@ -167,10 +167,9 @@ static int write_script(const struct command *c, const struct init_config *confi
 	if ((uint64_t)st.st_size > config->disk_bytes)
 		return EFBIG;
 	while (at < st.st_size) {
-		ssize_t n = sendfile(out, c->script_fd, &at, (size_t)(st.st_size - at));
+		ssize_t n = TEMP_FAILURE_RETRY(
+			sendfile(out, c->script_fd, &at, (size_t)(st.st_size - at)));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n <= 0)
 			return n < 0 ? errno : EIO;
 	}

@@ -20,6 +20,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "net/conn_int.h"
 #include "net/tls.h"
@@ -66,11 +67,8 @@ void conn_rearm(struct conn *c)
 static ssize_t send_now(struct conn *c, const struct iovec *iov, size_t n_iov)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n_iov };
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(sendmsg(c->watch.fd, &m, MSG_NOSIGNAL));
 
-	do
-		n = sendmsg(c->watch.fd, &m, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
 	if (n >= 0) {
 		c->sent += (uint64_t)n;
 		return n;
@@ -222,11 +220,8 @@ static void flush(struct conn *c)
 /* Bytes, 0 at the end of the stream, -EAGAIN; any other error ended the connection. */
 static ssize_t receive(struct conn *c, char *data, size_t size, int flags)
 {
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(recv(c->watch.fd, data, size, flags));
 
-	do
-		n = recv(c->watch.fd, data, size, flags);
-	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return n;
 	int r = -errno;

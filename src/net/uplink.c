@@ -27,6 +27,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/foreign.h"
 #include "net/tls.h"
@@ -91,11 +92,9 @@ static void flush(struct uplink *u)
 	size_t at = 0;
 
 	while (at < u->out.len && !u->deaf) {
-		ssize_t n = send(u->watch.fd, u->out.data + at, u->out.len - at,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = TEMP_FAILURE_RETRY(send(u->watch.fd, u->out.data + at, u->out.len - at,
+						    MSG_NOSIGNAL | MSG_DONTWAIT));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n < 0) {

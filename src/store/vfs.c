@@ -60,10 +60,9 @@ static int file_read(sqlite3_file *f, void *data, int len, sqlite3_int64 at)
 	size_t got = 0, want = (size_t)len;
 
 	while (got < want) {
-		ssize_t n = pread(file_of(f)->fd, (char *)data + got, want - got, at + (off_t)got);
+		ssize_t n = TEMP_FAILURE_RETRY(
+			pread(file_of(f)->fd, (char *)data + got, want - got, at + (off_t)got));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
 			return failed(file_of(f), SQLITE_IOERR_READ);
 		if (n == 0)
@@ -82,11 +81,9 @@ static int file_write(sqlite3_file *f, const void *data, int len, sqlite3_int64 
 	size_t done = 0, want = (size_t)len;
 
 	while (done < want) {
-		ssize_t n = pwrite(file_of(f)->fd, (const char *)data + done, want - done,
-				   at + (off_t)done);
+		ssize_t n = TEMP_FAILURE_RETRY(pwrite(file_of(f)->fd, (const char *)data + done,
+						      want - done, at + (off_t)done));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n == 0)
 			errno = ENOSPC;
 		if (n <= 0)

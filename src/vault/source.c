@@ -275,8 +275,7 @@ static int run(struct vault *v, char **words, char **env, struct err *e)
 	r = add_fd(v, in, clock_now_ns() + COMMAND_MS * CLOCK_NS_PER_MS, e);
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 	if (r == 0 && status != 0)
 		r = err_say(e, -EIO, "ended with %s %d", WIFEXITED(status) ? "status" : "signal",
 			    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
@@ -357,8 +356,7 @@ int source_finish(pid_t pid, int sock, int *ret_whole, int *ret_blind, struct er
 	ssize_t n = fd_recv(ours, &said, sizeof(said), fds, &n_fds);
 
 	*ret_whole = *ret_blind = -1;
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 	if (n != (ssize_t)sizeof(said))
 		return err_say(e, -EIO, "secrets could not be read: the reader died");
 	if (n_fds != 2) {

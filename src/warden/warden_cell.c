@@ -146,8 +146,7 @@ void cell_reaped(struct cell *c)
 
 	if (c->l.pid <= 0)
 		return;
-	while (waitpid(c->l.pid, &status, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(c->l.pid, &status, 0));
 	c->l.pid = 0;
 	c->init_status = status;
 	if (c->end == CELL_RUNNING) {

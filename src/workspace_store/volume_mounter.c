@@ -150,8 +150,8 @@ static int make(const struct volume_msg *m)
 		become_mke2fs(file, m->files);
 	int r = pid < 0 ? -errno : 0;
 
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (pid > 0)
+		(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 	if (r == 0 && status != 0)
 		r = WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -EOPNOTSUPP : -EIO;
 	if (r < 0)
@@ -246,11 +246,8 @@ struct notes {
 /* Note the request, then take it. False: the workspace store is gone. */
 static bool take(int sock, struct notes *notes, struct volume_msg *m)
 {
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(recv(sock, m, sizeof(*m), MSG_PEEK));
 
-	do
-		n = recv(sock, m, sizeof(*m), MSG_PEEK);
-	while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)sizeof(*m))
 		return false;
 	notes->doing = *m;
