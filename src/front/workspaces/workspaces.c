@@ -222,8 +222,8 @@ static int look(struct front *f, struct workspace *w)
 
 /* ---- another workspace store --------------------------------------------------------------- */
 
-/* The new worker has already reported the commits of the killed one (workspace_store/handover.h),
- * so the list is complete. */
+/* The new worker has already reported the commits of the killed one
+ * (workspace_store/workspace_dir.h), so the list is complete. */
 static int on_again(struct workspace_store *s, uint32_t life)
 {
 	struct workspaces *all =
