@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_command_start.c - Starting a command: which descriptors the program has, which go to the
- * client, and when it is held. A failure leaves nothing open and nothing running. For kernels see
- * test_control.c.
+ * test_init_command_start.c - Starting a command: which descriptors the program has, which go to
+ * the client, and when it is held. A failure leaves nothing open and nothing running. For kernels
+ * see test_control.c.
  */
 #include "start_kit.h"
 

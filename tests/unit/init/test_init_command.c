@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_command.c - Unpacking a request: every length is checked against what came, what points
+ * test_init_command.c - Unpacking a request: every length is checked against what came, what points
  * into the blob stays inside it, and no refusal leaves a descriptor or a mapping behind.
  */
 #include "base/fd.h"
