@@ -19,7 +19,7 @@
 #define XATTR_LIST_BYTES (16u << 10)
 #define XATTR_VALUE_BYTES (16u << 10)
 #define XATTRS_BYTES (24u << 10) /* of one entry, as records */
-#define RECORDS_MAX 4u /* character set, path, target, size */
+#define RECORDS_MAX 4u           /* character set, path, target, size */
 
 /* Fields that do not fit in a header. */
 struct extra {

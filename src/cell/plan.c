@@ -23,7 +23,8 @@
 #include "cell/stage.h"
 
 #define PIDS_SLACK 16u
-#define COUNTER_PARTS 8u /* no cell has more than this part of what its maker may have (stage.c) */
+/* No cell has more than this part of what its maker may have (stage.c). */
+#define COUNTER_PARTS 8u
 /* Where the machine's limit cannot be read: the default of Linux since 2005. */
 #define INSTANCES_DEFAULT 128ul
 #define WATCHES_DEFAULT 8192ul

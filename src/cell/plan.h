@@ -48,7 +48,7 @@ struct plan {
 	const struct cell_spec *spec;
 	struct idmap ids;
 	char inotify_instances[24], inotify_watches[24]; /* the cell's share, see stage.c */
-	struct init_config config; /* what init will be told */
+	struct init_config config;                       /* what init will be told */
 	char init_path[PATH_MAX];
 	char layer_size[32], layer_inodes[32];
 	size_t n_top;

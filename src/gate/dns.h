@@ -17,13 +17,7 @@
 #define DNS_MESSAGE_MAX 512u /* of a message that is written */
 
 enum dns_type { DNS_A = 1, DNS_AAAA = 28 };
-enum dns_rcode {
-	DNS_OK = 0,
-	DNS_FORMERR = 1,
-	DNS_SERVFAIL = 2,
-	DNS_NXDOMAIN = 3,
-	DNS_NOTIMP = 4
-};
+enum dns_rcode { DNS_OK = 0, DNS_FORMERR = 1, DNS_SERVFAIL = 2, DNS_NXDOMAIN = 3, DNS_NOTIMP = 4 };
 
 struct dns_question {
 	uint16_t id, flags, type, class;

@@ -130,8 +130,8 @@ ssize_t io_take(struct files_io *io, void *data, size_t size)
 		if (r <= 0)
 			return r;
 	}
-	ssize_t n = TEMP_FAILURE_RETRY(
-		read(FILES_IN, data, size < io->in_left ? size : io->in_left));
+	ssize_t n =
+		TEMP_FAILURE_RETRY(read(FILES_IN, data, size < io->in_left ? size : io->in_left));
 
 	if (n <= 0)
 		return n < 0 ? -errno : -ECANCELED;

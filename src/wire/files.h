@@ -42,7 +42,7 @@ enum files_flag {
 	FILES_NOFOLLOW = 1u << 3,  /* STAT: the link, not its target */
 	FILES_HAS_MODE = 1u << 4,  /* WRITE, MKDIR: mode counts */
 	FILES_FROM_END = 1u << 5,  /* READ: offset counts back from the end */
-	FILES_WHOLE = 1u << 6,     /* TAR_OUT: links, pipes, attributes too (archive/tar_writer.h) */
+	FILES_WHOLE = 1u << 6, /* TAR_OUT: links, pipes, attributes too (archive/tar_writer.h) */
 };
 #define FILES_FLAGS ((1u << 7) - 1)
 

@@ -11,8 +11,8 @@
  */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "gate/http_rule.h"
 #include "gate/bindings.h"
+#include "gate/http_rule.h"
 
 static void check_replace(const char *value)
 {

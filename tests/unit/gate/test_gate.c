@@ -11,9 +11,9 @@
 #include "base/fd.h"
 #include "gate/address.h"
 #include "gate/dns.h"
+#include "gate/gate.h"
 #include "gate/gate_sandbox.h"
 #include "gate/lookup.h"
-#include "gate/gate.h"
 #include "gate/sniff.h"
 
 /* ---- names --------------------------------------------------------------------------------- */
