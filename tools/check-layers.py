@@ -49,6 +49,10 @@ ALLOWED = {
 FRONT = ("support", "output", "policy", "gate", "cell", "spec", "sandbox", "files", "ports", "http", "secrets", "egress", "packages",
          "workspaces", "buckets", "tool_calls", "operations", "api", "jupyter", "mcp", "main")
 
+# The struct that holds all parts of the front is known in the last directory only: every other function gets its own part.
+# `struct front` was such a struct for all directories, and must not come back.
+FRONT_WHOLE = re.compile(r"\bstruct (front|parts)\b")
+
 # (directory of the front, header) -> why this one may be included although its directory comes later
 FRONT_EXCEPTIONS = {
 }
@@ -145,12 +149,16 @@ def check_file(src: Path, path: Path):
 
 
 def check_front(src: Path, path: Path):
-    """Yield (line number, message) for every include of a front's file that leads up or to no directory of the list."""
+    """Yield (line number, message) for every include of a front's file that leads up or to no directory of the list, and
+    for every use of a struct that holds all parts."""
     own = path.relative_to(src).parts[1]
     if own not in FRONT:
         yield 1, f"'front/{own}' is no layer of the front: add it to FRONT in tools/check-layers.py"
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        whole = FRONT_WHOLE.search(line)
+        if whole and (own != FRONT[-1] or whole[1] == "front"):
+            yield number, f"front/{own} must not use 'struct {whole[1]}': take the part that is needed"
         match = INCLUDE.match(line)
         if not match or not match[1] or not match[1].startswith("front/"):
             continue

@@ -51,6 +51,19 @@ def test_layers_of_the_front_go_up_only(tmp_path):
     assert r.returncode == 1 and "it comes later in FRONT" in r.stdout and "'front/closet' is no layer" in r.stdout
 
 
+@pytest.mark.parametrize("name,text,clean", [
+    ("front/main/a.c", "static struct parts all;\n", True),
+    ("front/api/a.c", "static struct frontier f;\nint partsof;\n", True),
+    ("front/api/a.c", "void f(struct parts *p);\n", False),
+    ("front/sandbox/a.h", "struct front;\n", False),
+    ("front/main/a.c", "void f(const struct front *f);\n", False),
+])
+def test_layers_keep_the_whole_of_the_front_in_main(tmp_path, name, text, clean):
+    r = layers(tmp_path, {name: text})
+    assert (r.returncode == 0) == clean, r.stdout
+    assert clean or f"src/{name}:1:" in r.stdout and "take the part that is needed" in r.stdout
+
+
 def style(tmp_path, name, text):
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +189,7 @@ ANSWERS = """static void answer(struct http_exchange *x)
 
 def replies(tmp_path, body):
     (tmp_path / "src").mkdir()
-    text = ANSWERS + "void handle(struct front *f, struct http_exchange *x)\n{\n" + "".join("\t%s\n" % line for line in body) + "}\n"
+    text = ANSWERS + "void handle(struct services *f, struct http_exchange *x)\n{\n" + "".join("\t%s\n" % line for line in body) + "}\n"
     (tmp_path / "src" / "a.c").write_text(text)
     return subprocess.run(["/usr/bin/python3", TOOLS / "check-replies.py", tmp_path / "src"], capture_output=True, text=True)
 

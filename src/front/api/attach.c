@@ -25,7 +25,6 @@
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/sandbox/process.h"
-#include "front/support/front.h"
 #include "front/support/refusal.h"
 #include "front/support/schema.h"
 #include "net/http.h"
@@ -275,10 +274,11 @@ static void begin(struct attach *a, struct process *p, const json_t *query)
 						 .arg = a };
 }
 
-void handle_process_attach(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_attach(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	json_t *query = request_query(x, context_of(x)->route);
-	struct process *found = query ? own_process(f, x, p) : NULL;
+	struct process *found = query ? own_process(services, x, p) : NULL;
 
 	if (found && !http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");

@@ -29,8 +29,8 @@
 #include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/record.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/random_id.h"
@@ -46,7 +46,7 @@
 
 struct exec {
 	struct exec *prev, *next;
-	struct front *f;
+	struct sandboxes *sandboxes;
 	struct sandbox *sandbox;
 	struct command command;
 	struct http_exchange *x;         /* waits for the one answer; NULL: nobody does */
@@ -160,7 +160,7 @@ static void finish(struct exec *e)
 		.outcome = &c->outcome,
 		.out = &e->record->out,
 		.err = &e->record->err,
-		.chars = e->f->config.max_output,
+		.chars = e->sandboxes->daemon->config.max_output,
 	};
 	struct http_exchange *x = let_go(e);
 	struct json j;
@@ -248,20 +248,20 @@ static void on_drained(void *arg)
 	command_resume(&e->command);
 }
 
-void exec_attached(struct front *f, const char *execution_id)
+void exec_attached(const char *execution_id)
 {
 	for (struct exec *e = all; e; e = e->next)
-		if (e->f == f && e->stream && strcmp(e->id, execution_id) == 0) {
+		if (e->stream && strcmp(e->id, execution_id) == 0) {
 			e->away_bytes = 0;
 			command_resume(&e->command);
 			return;
 		}
 }
 
-bool exec_interrupt(struct front *f, const char *execution_id)
+bool exec_interrupt(const char *execution_id)
 {
 	for (struct exec *e = all; e; e = e->next)
-		if (e->f == f && strcmp(e->id, execution_id) == 0) {
+		if (strcmp(e->id, execution_id) == 0) {
 			command_stop(&e->command);
 			return true;
 		}
@@ -283,7 +283,7 @@ static void on_deserted(void *arg)
 	uint64_t patience = e->sandbox->name[0] ? AWAY_NS : 0;
 
 	e->away_bytes = 0;
-	timer_set(&e->f->loop, &e->away, e->f->loop.now_ns + patience);
+	timer_set(e->sandboxes->loop, &e->away, e->sandboxes->loop->now_ns + patience);
 }
 
 static const struct stream_ops stream_ops = { .drained = on_drained, .deserted = on_deserted };
@@ -348,19 +348,19 @@ static void forget(struct exec *e)
 }
 
 /* NULL: @why says it. */
-static struct exec *make(struct front *f, struct sandbox *s, const json_t *body, bool stream,
-			 struct refusal *why)
+static struct exec *make(struct sandbox *s, const json_t *body, bool stream, struct refusal *why)
 {
 	uint64_t timeout_ms;
 
-	if (policy_execution(f, s->owner, schema_ms(body, "timeout"), &timeout_ms, why) < 0)
+	if (policy_execution(s->sandboxes->admission, s->owner, schema_ms(body, "timeout"),
+			     &timeout_ms, why) < 0)
 		return NULL;
 	struct exec *e = calloc(1, sizeof(*e));
 
 	(void)refusal_no_memory(why);
 	if (!e)
 		return NULL;
-	e->f = f;
+	e->sandboxes = s->sandboxes;
 	e->sandbox = s;
 	e->kind = json_object_get(body, "script") ? "shell" : "exec";
 	e->stream = stream;
@@ -376,7 +376,7 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 	all = e;
 	if (make_line(e, body, why) == 0 && set_input(e, json_object_get(body, "stdin"))) {
 		e->record = record_new(&s->records, e->id, e->kind,
-				       output_reserve(f->config.max_output));
+				       output_reserve(s->sandboxes->daemon->config.max_output));
 		if (e->record && (!stream || record_stream(e->record, &stream_ops, e)))
 			return e;
 	}
@@ -391,11 +391,11 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
 	struct request_context *v = context_of(x);
 	struct refusal why;
 
-	if (v->f->draining) {
+	if (v->server->daemon->draining) {
 		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
 		return;
 	}
-	struct exec *e = make(v->f, s, body, format != STREAM_NONE, &why);
+	struct exec *e = make(s, body, format != STREAM_NONE, &why);
 
 	if (e &&
 	    audit_command(s, e->id, e->kind, &e->command.line, e->command.timeout_ms, &why) < 0) {

@@ -12,7 +12,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct front;
 struct http_exchange;
 struct sandbox;
 
@@ -24,9 +23,9 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body);
 
 /* exec_interrupt() - Interrupt the command of this execution, and kill it after a grace. False: it
  * runs no more. */
-bool exec_interrupt(struct front *f, const char *execution_id);
+bool exec_interrupt(const char *execution_id);
 
 /* exec_attached() - Somebody reads the events of this execution again. */
-void exec_attached(struct front *f, const char *execution_id);
+void exec_attached(const char *execution_id);
 
 #endif

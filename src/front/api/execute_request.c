@@ -10,8 +10,8 @@
 #include "front/cell/image_use.h"
 #include "front/http/reply.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/refusal.h"
 #include "front/support/schema.h"
 
@@ -31,7 +31,7 @@ static void refuse(struct refusal *r, enum refusal_kind kind, const char *code, 
 	*r = (struct refusal){ .kind = kind, .code = code, .field = field, .hint = hint };
 }
 
-static const struct language *language_of(struct front *f, const json_t *body, struct refusal *ret)
+static const struct language *language_of(struct sandboxes *sandboxes, const json_t *body, struct refusal *ret)
 {
 	const char *name = string_of(body, "language");
 	const struct language *l = language_find(name ? name : "python");
@@ -39,7 +39,7 @@ static const struct language *language_of(struct front *f, const json_t *body, s
 
 	if (l) /* whether the image has it the sandbox tells */
 		return l;
-	image_languages(&f->images->own, there, sizeof(there));
+	image_languages(&sandboxes->cells->images->own, there, sizeof(there));
 	refuse(ret, REFUSAL_INVALID, "unknown_language", "language", NULL);
 	(void)snprintf(ret->message, sizeof(ret->message),
 		       "this language is unknown; there are: %s", there);
@@ -57,16 +57,16 @@ static bool set_stdin(struct execution *x, const json_t *body)
 	return x->stdin_text != NULL;
 }
 
-struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
+struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, const json_t *body,
 				const struct sink *sink, void *user, struct refusal *ret)
 {
 	const json_t *code = json_object_get(body, "code");
-	const struct language *l = language_of(f, body, ret);
+	const struct language *l = language_of(sandboxes, body, ret);
 	uint64_t timeout_ms;
 
 	if (!l)
 		return NULL;
-	if (f->draining) {
+	if (sandboxes->daemon->draining) {
 		refuse(ret, REFUSAL_UNAVAILABLE, "draining", NULL, NULL);
 		ret->retry_after_s = 5;
 		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is shutting down");
@@ -79,9 +79,9 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 			       "only python reads lines that come with the request");
 		return NULL;
 	}
-	if (policy_execution(f, owner, schema_ms(body, "timeout"), &timeout_ms, ret) < 0)
+	if (policy_execution(sandboxes->admission, owner, schema_ms(body, "timeout"), &timeout_ms, ret) < 0)
 		return NULL;
-	struct execution *x = execution_new(f, l, json_string_value(code), json_string_length(code),
+	struct execution *x = execution_new(sandboxes, l, json_string_value(code), json_string_length(code),
 					    timeout_ms, sink, user);
 
 	if (x && set_stdin(x, body))

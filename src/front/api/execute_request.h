@@ -9,15 +9,15 @@
 
 struct buf;
 struct execution;
-struct front;
 struct refusal;
+struct sandboxes;
 struct sink;
 
 /*
  * ask_execution() - What @owner asks for. @body: checked against the fields of POST /execute. NULL
  * with @ret filled when it can not be run.
  */
-struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
+struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, const json_t *body,
 				const struct sink *sink, void *user, struct refusal *ret);
 
 /* ask_session() - The name in it, or NULL. */

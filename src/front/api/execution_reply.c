@@ -18,7 +18,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
 #include "net/http.h"
 
@@ -96,7 +96,7 @@ static void on_deserted(void *arg)
 		return;
 	e->deserted.fn = cancel;
 	e->deserted.arg = e;
-	loop_defer(&e->f->loop, &e->deserted);
+	loop_defer(e->sandboxes->loop, &e->deserted);
 }
 
 static const struct stream_ops stream_ops = { .drained = on_drained, .deserted = on_deserted };

@@ -12,7 +12,7 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
+#include "front/operations/services.h"
 #include "net/http.h"
 
 static void release(struct file_exchange *v)
@@ -38,7 +38,7 @@ void file_exchange_end(struct file_exchange *v)
 	file_call_release(&v->call);
 	v->reaper.fn = reap;
 	v->reaper.arg = v;
-	loop_defer(&v->f->loop, &v->reaper);
+	loop_defer(v->services->loop, &v->reaper);
 }
 
 struct http_exchange *file_exchange_part(struct file_exchange *v)
@@ -102,13 +102,13 @@ static bool copy_path(const struct file_exchange *v, char to[FILES_PATH_MAX], co
 	return true;
 }
 
-struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x,
+struct file_exchange *file_exchange_new(struct services *services, struct http_exchange *x,
 					const struct route_params *p, const char *path,
 					const char *to)
 {
 	const struct route *r = context_of(x)->route;
 	json_t *fields = route_takes_json(r) ? request_json(x, r) : request_query(x, r);
-	struct sandbox *s = fields ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = fields ? own_sandbox(services, x, p) : NULL;
 	struct file_exchange *v = s ? calloc(1, sizeof(*v)) : NULL;
 
 	if (!v) {
@@ -117,7 +117,7 @@ struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x
 		json_decref(fields);
 		return NULL;
 	}
-	v->f = f;
+	v->services = services;
 	v->sandbox = s;
 	v->x = x;
 	v->fields = fields;

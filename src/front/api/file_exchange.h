@@ -27,7 +27,7 @@ struct file_entry {
 
 struct file_exchange {
 	struct file_call call;
-	struct front *f;
+	struct services *services;
 	struct sandbox *sandbox; /* until it is run */
 	struct http_exchange *x; /* NULL: answered, or the client is gone */
 	json_t *fields;          /* the query, or the body where the route has one; checked */
@@ -58,7 +58,7 @@ struct file_exchange {
  * file_exchange_new() - For a call on a sandbox of the caller's. NULL: answered. @path, @to: the
  * fields of the request that have the paths, or NULL; without a path the call is for ".".
  */
-struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x,
+struct file_exchange *file_exchange_new(struct services *services, struct http_exchange *x,
 					const struct route_params *p, const char *path,
 					const char *to);
 

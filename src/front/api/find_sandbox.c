@@ -13,13 +13,15 @@
 #include "front/http/reply.h"
 #include "front/http/route.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/time_text.h"
 
-struct sandbox *own_sandbox(struct front *f, struct http_exchange *x, const struct route_params *p)
+struct sandbox *own_sandbox(struct services *services, struct http_exchange *x,
+			    const struct route_params *p)
 {
-	struct sandbox *s = sandbox_find(f, context_of(x)->owner, p->value[0]);
+	struct sandbox *s = sandbox_find(services->sandboxes, context_of(x)->owner, p->value[0]);
 
 	if (!s)
 		reply_error(x, 404, "no_such_sandbox", "name", "see GET /v1/sandboxes",

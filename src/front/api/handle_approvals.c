@@ -8,14 +8,16 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
+#include "front/operations/services.h"
 #include "front/tool_calls/approval.h"
+#include "front/tool_calls/tool_calls.h"
 #include "net/http.h"
 
 #define ONE_MAX (64u << 10)
 #define LIST_MAX (APPROVALS_OWNER_MAX * ONE_MAX)
 
-void handle_approvals(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_approvals(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct json j;
@@ -25,7 +27,7 @@ void handle_approvals(struct front *f, struct http_exchange *x, const struct rou
 	json_object_begin(&j);
 	json_key(&j, "approvals");
 	json_array_begin(&j);
-	for (const struct approval *a = f->approvals; a; a = a->next)
+	for (const struct approval *a = services->tool_calls->approvals; a; a = a->next)
 		if (strcmp(a->owner, context_of(x)->owner) == 0)
 			approval_json(a, &j);
 	json_array_end(&j);
@@ -36,11 +38,14 @@ void handle_approvals(struct front *f, struct http_exchange *x, const struct rou
 		reply_json(x, 200, &b);
 }
 
-void handle_approval_decide(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_approval_decide(struct services *services, struct http_exchange *x,
+			    const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(ONE_MAX);
 	json_t *body = request_json(x, context_of(x)->route);
-	struct approval *a = body ? approval_find(f, context_of(x)->owner, p->value[0]) : NULL;
+	struct approval *a =
+		body ? approval_find(services->tool_calls, context_of(x)->owner, p->value[0]) :
+		       NULL;
 	const char *reason = json_string_value(json_object_get(body, "reason"));
 	const char *decision = json_string_value(json_object_get(body, "decision"));
 	struct json j;

@@ -24,8 +24,8 @@
 #include "front/files/artifact.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/record.h"
-#include "front/support/front.h"
 #include "hash/hash.h"
 #include "net/http.h"
 
@@ -57,7 +57,7 @@ struct gathering {
 
 static void finish(struct gathering *g)
 {
-	loop_undefer(&g->v->f->loop, &g->next);
+	loop_undefer(g->v->services->loop, &g->next);
 	publish_free(g->copy);
 	for (size_t i = 0; i < g->n; i++)
 		free(g->found[i].path);
@@ -109,7 +109,7 @@ static void go_on(struct gathering *g, bool with_next)
 {
 	g->at += with_next;
 	g->hash_only = !with_next;
-	loop_defer(&g->v->f->loop, &g->next); /* not from inside the call that is done */
+	loop_defer(g->v->services->loop, &g->next); /* not from inside the call that is done */
 }
 
 static void on_copied(struct publish *p)
@@ -117,7 +117,7 @@ static void on_copied(struct publish *p)
 	struct gathering *g = p->arg;
 	const struct artifact_copy copy = {
 		.link = p->code == 0 ? p->link : NULL,
-		.seconds = p->f->config.s3_link_ms / 1000,
+		.seconds = p->buckets->daemon->config.s3_link_ms / 1000,
 		.why = p->code < 0 ? p->why : NULL,
 	};
 
@@ -131,14 +131,15 @@ static void on_copied(struct publish *p)
 static void settle(struct gathering *g, bool with_image)
 {
 	static const struct artifact_copy none;
-	struct front *f = g->v->f;
+	struct services *services = g->v->services;
 	const struct request_context *context = context_of(g->v->x);
-	struct sandbox *s = f->buckets->artifacts ?
-				    sandbox_find(f, context->owner, context->params.value[0]) :
+	struct sandbox *s = services->buckets->artifacts ?
+				    sandbox_find(services->sandboxes, context->owner,
+						 context->params.value[0]) :
 				    NULL;
 
 	g->with_image = with_image;
-	g->copy = s ? publish_new(f, s, g->found[g->at].path, on_copied, g) : NULL;
+	g->copy = s ? publish_new(services->buckets, s, g->found[g->at].path, on_copied, g) : NULL;
 	if (g->copy)
 		return;
 	put(g, &none);
@@ -251,7 +252,8 @@ static void next(struct deferred *d)
 	struct gathering *g = d->arg;
 	struct file_exchange *v = g->v;
 	const struct request_context *context = context_of(v->x);
-	struct sandbox *s = sandbox_find(v->f, context->owner, context->params.value[0]);
+	struct sandbox *s =
+		sandbox_find(v->services->sandboxes, context->owner, context->params.value[0]);
 
 	if (g->at == g->n || !s) {
 		g->cut |= g->at < g->n; /* the sandbox went meanwhile */
@@ -321,7 +323,7 @@ static void done_list(struct file_call *c)
 		return;
 	}
 	g->cut |= c->end.flags & FILES_CUT;
-	loop_defer(&g->v->f->loop, &g->next);
+	loop_defer(g->v->services->loop, &g->next);
 }
 
 static const struct file_call_ops list_ops = { .stat = on_entry, .done = done_list };
@@ -365,9 +367,10 @@ static void begin(struct gathering *g)
 	file_exchange_run(g->v, FILES_LIST, &list_ops);
 }
 
-void handle_artifacts(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_artifacts(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, NULL, NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, NULL, NULL);
 	struct gathering *g = v ? calloc(1, sizeof(*g)) : NULL;
 
 	if (!v)

@@ -10,19 +10,19 @@
 
 #define TEXT_MAX (4u << 20)
 
-void handle_root(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_root(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
-	(void)f;
+	(void)services;
 	(void)p;
 	http_add_header(x, "Location", "/docs");
 	reply_empty(x, 307);
 }
 
-void handle_docs(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_docs(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
 	struct docs_asset asset;
 
-	(void)f;
+	(void)services;
 	(void)p;
 	if (!docs_find(http_request(x)->path, &asset)) {
 		reply_error(x, 404, "not_found", NULL, "see /docs", "there is no such file");
@@ -36,12 +36,13 @@ void handle_docs(struct front *f, struct http_exchange *x, const struct route_pa
 	http_reply_kept(x, 200, asset.content_type, asset.data, asset.len);
 }
 
-void handle_openapi(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_openapi(struct services *services, struct http_exchange *x,
+		    const struct route_params *p)
 {
 	/* Written once, because anybody may ask for it; the table of routes never changes. */
 	static struct buf document = BUF_INIT(TEXT_MAX);
 
-	(void)f;
+	(void)services;
 	(void)p;
 	if (document.len == 0)
 		openapi_write(&document);
@@ -54,11 +55,12 @@ void handle_openapi(struct front *f, struct http_exchange *x, const struct route
 	http_reply_kept(x, 200, "application/json", buf_str(&document), document.len);
 }
 
-void handle_metrics(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_metrics(struct services *services, struct http_exchange *x,
+		    const struct route_params *p)
 {
 	_buf_ struct buf out = BUF_INIT(TEXT_MAX);
 
-	(void)f;
+	(void)services;
 	(void)p;
 	metrics_write(&out);
 	if (out.err) {

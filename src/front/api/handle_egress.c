@@ -16,12 +16,12 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/policy/egress_rules.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define ANSWER_MAX (1u << 20)
@@ -40,9 +40,10 @@ static void reply_egress(struct http_exchange *x, const struct sandbox *s)
 	reply_written(x, 200, &j);
 }
 
-void handle_egress_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_egress_get(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 
 	if (s)
 		reply_egress(x, s);
@@ -91,7 +92,8 @@ static void change(struct http_exchange *x, struct sandbox *s, json_t *list)
 			    "the sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
 		return;
 	}
-	if (policy_egress(s->f, s->owner, list, &why) < 0 || audit_egress(s, list, &why) < 0) {
+	if (policy_egress(s->sandboxes->admission, s->owner, list, &why) < 0 ||
+	    audit_egress(s, list, &why) < 0) {
 		reply_refusal(x, &why);
 		return;
 	}
@@ -105,11 +107,12 @@ static void change(struct http_exchange *x, struct sandbox *s, json_t *list)
 	egress_change(s, list, &c->pending);
 }
 
-void handle_egress_put(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_egress_put(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
 	static struct egress_rules rules;
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
 	struct err e = { 0 };
 	json_t *list = s ? egress_list(json_object_get(body, "egress"), &e) : NULL;
 
@@ -131,7 +134,7 @@ void handle_egress_put(struct front *f, struct http_exchange *x, const struct ro
 
 struct inquiry {
 	struct gate_call call;
-	struct front *f;
+	struct services *services;
 	char name[SANDBOX_NAME_MAX + 1];
 	struct http_exchange *x;
 };
@@ -232,7 +235,8 @@ static void on_state(struct gate_call *c, const struct gate_msg *reply, int fd)
 	struct inquiry *q = c->arg;
 	struct http_exchange *x = context_done(q->x);
 	/* By name again: the sandbox may be gone, or another one of that name may be there. */
-	const struct sandbox *s = sandbox_find(q->f, context_of(x)->owner, q->name);
+	const struct sandbox *s =
+		sandbox_find(q->services->sandboxes, context_of(x)->owner, q->name);
 
 	free(q);
 	read_lists(fd, &numbers, &lists);
@@ -243,15 +247,15 @@ static void inquiry_gone(struct request_context *v)
 {
 	struct inquiry *q = v->work;
 
-	gate_forget(q->f->gate, &q->call);
+	gate_forget(q->services->gate, &q->call);
 	free(q);
 	v->work = NULL;
 }
 
-void handle_net(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_net(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
 	static const struct gate_numbers nothing;
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 	struct inquiry *q = s && s->egress ? calloc(1, sizeof(*q)) : NULL;
 
 	if (!s)
@@ -259,10 +263,12 @@ void handle_net(struct front *f, struct http_exchange *x, const struct route_par
 	if (q) {
 		struct gate_msg m = { .op = GATE_INQUIRE, .id = s->egress->id };
 
-		*q = (struct inquiry){ .call = { .fn = on_state, .arg = q }, .f = f, .x = x };
+		*q = (struct inquiry){ .call = { .fn = on_state, .arg = q },
+				       .services = services,
+				       .x = x };
 		memcpy(q->name, s->name, sizeof(q->name));
 		context_wait(x, q, inquiry_gone);
-		if (gate_ask(f->gate, &q->call, &m, NULL, 0, NULL) == 0)
+		if (gate_ask(services->gate, &q->call, &m, NULL, 0, NULL) == 0)
 			return;
 		(void)context_done(x);
 		free(q);

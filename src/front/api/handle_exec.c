@@ -9,25 +9,25 @@
 #include "front/http/stream_out.h"
 #include "net/http.h"
 
-static void run(struct front *f, struct http_exchange *x, const struct route_params *p)
+static void run(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
 
 	if (s && idempotency_begin_once(
-			 f, x,
+			 x,
 			 stream_format_of(x, json_is_true(json_object_get(body, "stream"))) !=
 				 STREAM_NONE))
 		exec_begin(x, s, body);
 	json_decref(body);
 }
 
-void handle_exec(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_exec(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
-	run(f, x, p);
+	run(services, x, p);
 }
 
-void handle_shell(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_shell(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
-	run(f, x, p);
+	run(services, x, p);
 }

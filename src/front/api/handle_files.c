@@ -11,7 +11,6 @@
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
 #include "front/support/refusal.h"
 #include "net/http.h"
 
@@ -54,9 +53,10 @@ static void done_empty(struct file_call *c)
 static const struct file_call_ops stat_ops = { .stat = file_exchange_keep, .done = done_with_stat };
 static const struct file_call_ops empty_ops = { .done = done_empty };
 
-void handle_file_stat(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_stat(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;
@@ -65,9 +65,10 @@ void handle_file_stat(struct front *f, struct http_exchange *x, const struct rou
 	file_exchange_run(v, FILES_STAT, &stat_ops);
 }
 
-void handle_file_delete(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_delete(struct services *services, struct http_exchange *x,
+			const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;
@@ -75,9 +76,10 @@ void handle_file_delete(struct front *f, struct http_exchange *x, const struct r
 	file_exchange_run(v, FILES_DELETE, &empty_ops);
 }
 
-void handle_file_move(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_move(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "from", "to");
+	struct file_exchange *v = file_exchange_new(services, x, p, "from", "to");
 
 	if (!v)
 		return;
@@ -86,9 +88,10 @@ void handle_file_move(struct front *f, struct http_exchange *x, const struct rou
 	file_exchange_run(v, FILES_MOVE, &empty_ops);
 }
 
-void handle_file_mkdir(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_mkdir(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;
@@ -173,9 +176,10 @@ static const struct file_call_ops watch_ops = {
 	.done = on_done,
 };
 
-void handle_file_watch(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_watch(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;

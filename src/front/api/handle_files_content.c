@@ -17,7 +17,6 @@
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
 #include "net/http.h"
 
 #define ONE_MAX (256u << 10)
@@ -239,9 +238,10 @@ static const struct file_call_ops read_ops = {
 	.done = done_content,
 };
 
-void handle_file_read(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_read(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return; /* answered: there is no exchange any more */
@@ -269,9 +269,10 @@ static const struct file_call_ops tar_out_ops = {
 	.done = done_content,
 };
 
-void handle_file_tar_out(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_tar_out(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;
@@ -340,10 +341,10 @@ static const struct file_call_ops write_ops = {
 	.done = done_write,
 };
 
-static void receive(struct front *f, struct http_exchange *x, const struct route_params *p,
-		    enum files_op op)
+static void receive(struct services *services, struct http_exchange *x,
+		    const struct route_params *p, enum files_op op)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;
@@ -355,12 +356,14 @@ static void receive(struct front *f, struct http_exchange *x, const struct route
 	file_exchange_run(v, op, &write_ops);
 }
 
-void handle_file_write(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_write(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
-	receive(f, x, p, FILES_WRITE);
+	receive(services, x, p, FILES_WRITE);
 }
 
-void handle_file_tar_in(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_tar_in(struct services *services, struct http_exchange *x,
+			const struct route_params *p)
 {
-	receive(f, x, p, FILES_TAR_IN);
+	receive(services, x, p, FILES_TAR_IN);
 }

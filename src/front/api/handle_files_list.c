@@ -15,7 +15,6 @@
 #include "front/files/artifact.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
 
 #define ONE_MAX (256u << 10)
 #define LIST_MAX (16u << 20) /* bytes of an answer */
@@ -195,9 +194,10 @@ static void done_list(struct file_call *c)
 
 static const struct file_call_ops list_ops = { .stat = on_entry, .done = done_list };
 
-void handle_file_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_file_list(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
-	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
 
 	if (!v)
 		return;

@@ -10,61 +10,63 @@
 #include "front/cell/warden_link.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
-#include "front/support/front.h"
 #include "front/support/jail.h"
 #include "front/support/time_text.h"
 
 #define HEALTH_MAX 16384u
 
-static const char *status_of(const struct front *f)
+static const char *status_of(const struct services *services)
 {
-	if (f->draining)
+	if (services->daemon->draining)
 		return "draining";
-	if (f->link->link.watch.fd < 0 || f->images->own.pool.problem[0])
+	if (services->cells->link->link.watch.fd < 0 ||
+	    services->cells->images->own.pool.problem[0])
 		return "broken";
-	return f->images->own.supply.settled ? "healthy" : "starting";
+	return services->cells->images->own.supply.settled ? "healthy" : "starting";
 }
 
-static void write_isolation(const struct front *f, struct json *j)
+static void write_isolation(const struct services *services, struct json *j)
 {
 	json_member_object(j, "isolation");
-	json_member_str(j, "level", f->spec.without ? "reduced" : "full");
+	json_member_str(j, "level", services->cells->spec.without ? "reduced" : "full");
 	json_member_str(j, "runtime", "native");
-	json_member_bool(j, "seccomp", !(f->spec.without & CELL_WITHOUT_SECCOMP));
-	json_member_bool(j, "landlock", !(f->spec.without & CELL_WITHOUT_LANDLOCK));
-	json_member_bool(j, "cgroup", !(f->spec.without & CELL_WITHOUT_CGROUP));
+	json_member_bool(j, "seccomp", !(services->cells->spec.without & CELL_WITHOUT_SECCOMP));
+	json_member_bool(j, "landlock", !(services->cells->spec.without & CELL_WITHOUT_LANDLOCK));
+	json_member_bool(j, "cgroup", !(services->cells->spec.without & CELL_WITHOUT_CGROUP));
 	json_member_object(j, "front");
-	json_member_bool(j, "own_user", f->jail->user);
-	json_member_bool(j, "seccomp", f->jail->seccomp);
-	json_member_bool(j, "landlock", f->jail->landlock);
+	json_member_bool(j, "own_user", services->daemon->jail.user);
+	json_member_bool(j, "seccomp", services->daemon->jail.seccomp);
+	json_member_bool(j, "landlock", services->daemon->jail.landlock);
 	json_object_end(j);
 	json_object_end(j);
 }
 
-static void write_pool(const struct front *f, struct json *j)
+static void write_pool(const struct services *services, struct json *j)
 {
-	const struct pool_row *py = &f->images->own.pool.rows[POOL_PYTHON];
-	const struct pool_row *plain = &f->images->own.pool.rows[POOL_PLAIN];
+	const struct pool_row *py = &services->cells->images->own.pool.rows[POOL_PYTHON];
+	const struct pool_row *plain = &services->cells->images->own.pool.rows[POOL_PLAIN];
 
 	json_member_object(j, "pool");
 	json_member_uint(j, "kernels_ready", py->n_ready);
 	json_member_uint(j, "cells_ready", plain->n_ready);
 	json_member_uint(j, "making", py->n_making + plain->n_making);
-	json_member_uint(j, "target", pool_target(&f->images->own.pool));
-	json_member_bool(j, "zygote", f->images->own.supply.zygote != 0);
-	if (f->images->own.supply.problem[0])
-		json_member_str(j, "zygote_problem", f->images->own.supply.problem);
-	if (f->images->own.supply.preload_failed[0])
-		json_member_str(j, "preload_failed", f->images->own.supply.preload_failed);
+	json_member_uint(j, "target", pool_target(&services->cells->images->own.pool));
+	json_member_bool(j, "zygote", services->cells->images->own.supply.zygote != 0);
+	if (services->cells->images->own.supply.problem[0])
+		json_member_str(j, "zygote_problem", services->cells->images->own.supply.problem);
+	if (services->cells->images->own.supply.preload_failed[0])
+		json_member_str(j, "preload_failed",
+				services->cells->images->own.supply.preload_failed);
 	json_object_end(j);
 }
 
 /* Without the error in the file: anybody may ask, and the log has it. */
-static void write_policy(const struct front *f, struct json *j)
+static void write_policy(const struct services *services, struct json *j)
 {
-	const struct policy_now *now = f->policy;
+	const struct policy_now *now = services->sandboxes->admission->policy;
 
 	if (!now->rules)
 		return;
@@ -79,10 +81,10 @@ static void write_policy(const struct front *f, struct json *j)
 	json_object_end(j);
 }
 
-void handle_health(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_health(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(HEALTH_MAX);
-	const char *status = status_of(f);
+	const char *status = status_of(services);
 	struct json j;
 
 	(void)p;
@@ -91,22 +93,25 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	json_member_str(&j, "status", status);
 	json_member_str(&j, "version", CAISSON_VERSION);
 	json_key(&j, "uptime_seconds");
-	json_double(&j, (double)(clock_now_ns() - f->started_ns) / (double)CLOCK_NS_PER_S, 3);
-	json_member_str(&j, "listen", f->config.listen);
-	write_isolation(f, &j);
-	write_pool(f, &j);
-	write_policy(f, &j);
+	json_double(&j,
+		    (double)(clock_now_ns() - services->daemon->started_ns) /
+			    (double)CLOCK_NS_PER_S,
+		    3);
+	json_member_str(&j, "listen", services->daemon->config.listen);
+	write_isolation(services, &j);
+	write_pool(services, &j);
+	write_policy(services, &j);
 	json_key(&j, "packages");
-	packages_health(f, &j);
+	packages_health(services->packages, &j);
 	json_member_object(&j, "sandboxes");
-	json_member_uint(&j, "live", f->n_sandboxes);
-	json_member_uint(&j, "busy", f->n_busy);
-	json_member_uint(&j, "queued", f->n_queued - f->n_busy);
-	json_member_uint(&j, "max", f->config.max_sandboxes);
+	json_member_uint(&j, "live", services->sandboxes->n);
+	json_member_uint(&j, "busy", services->sandboxes->n_busy);
+	json_member_uint(&j, "queued", services->sandboxes->n_queued - services->sandboxes->n_busy);
+	json_member_uint(&j, "max", services->daemon->config.max_sandboxes);
 	json_object_end(&j);
 	json_member_array(&j, "languages");
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->images->own.has_language[i])
+		if (services->cells->images->own.has_language[i])
 			json_str(&j, languages[i].name);
 	json_array_end(&j);
 	json_object_end(&j);

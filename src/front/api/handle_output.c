@@ -13,10 +13,10 @@
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
+#include "front/operations/services.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "net/http.h"
 
 #define LIST_MAX (1u << 20)
@@ -26,7 +26,7 @@
 static struct record *record_of(struct http_exchange *x)
 {
 	const struct request_context *v = context_of(x);
-	struct sandbox *s = own_sandbox(v->f, x, &v->params);
+	struct sandbox *s = own_sandbox(v->server->services, x, &v->params);
 	struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
 
 	if (s && !r)
@@ -47,10 +47,11 @@ static void answer(struct http_exchange *x, struct json *j, const struct buf *b)
 		reply_json(x, 200, b);
 }
 
-void handle_executions(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_executions(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = own_sandbox(f, x, p);
+	const struct sandbox *s = own_sandbox(services, x, p);
 	struct json j;
 
 	if (!s)
@@ -89,13 +90,14 @@ static int put_result(const struct record *r, struct json *j)
 	return 0;
 }
 
-void handle_execution(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_execution(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX + SPOOL_CAP);
 	const struct record *r = record_of(x);
 	struct json j;
 
-	(void)f;
+	(void)services;
 	(void)p;
 	if (!r)
 		return;
@@ -112,11 +114,11 @@ void handle_execution(struct front *f, struct http_exchange *x, const struct rou
 }
 
 /* The one that is meant, and no other that may run in the sandbox by now. */
-void handle_execution_interrupt(struct front *f, struct http_exchange *x,
+void handle_execution_interrupt(struct services *services, struct http_exchange *x,
 				const struct route_params *p)
 {
 	struct record *r = record_of(x);
-	struct sandbox *s = r ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = r ? own_sandbox(services, x, p) : NULL;
 
 	if (!s)
 		return;
@@ -126,7 +128,7 @@ void handle_execution_interrupt(struct front *f, struct http_exchange *x,
 		e = e->next;
 	if (e) { /* it runs, or waits for its turn */
 		execution_interrupt(e);
-	} else if (!exec_interrupt(f, r->id)) {
+	} else if (!exec_interrupt(r->id)) {
 		reply_error(x, 404, "nothing_runs", "execution_id", NULL,
 			    "this execution does not run now");
 		return;
@@ -134,17 +136,19 @@ void handle_execution_interrupt(struct front *f, struct http_exchange *x,
 	reply_empty(x, 202);
 }
 
-void handle_execution_events(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_execution_events(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
 	enum stream_format format = stream_format_of(x, true);
 	json_t *query = request_query(x, context_of(x)->route);
 	const struct record *r = query ? record_of(x) : NULL;
 	uint64_t cursor;
 
+	(void)services;
 	json_decref(query); /* it has the form that it must have */
 	if (!r || !stream_out_cursor(x, &cursor))
 		return;
-	exec_attached(f, p->value[1]);
+	exec_attached(p->value[1]);
 	if (r->log)
 		stream_out_begin(x, r->log, cursor, format);
 	else if (r->streamed)
@@ -174,12 +178,13 @@ static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
 	return v ? (uint64_t)json_integer_value(v) : fallback;
 }
 
-void handle_execution_output(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_execution_output(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
 	json_t *query = request_query(x, context_of(x)->route);
 	struct record *r = query ? record_of(x) : NULL;
 
-	(void)f;
+	(void)services;
 	(void)p;
 	if (r)
 		output_reply(x, spool_of(r, query), r->ended_ms != 0, number(query, "offset", 0),
@@ -190,7 +195,8 @@ void handle_execution_output(struct front *f, struct http_exchange *x, const str
 static const struct spool *find(struct http_exchange *x, bool err)
 {
 	const struct request_context *v = context_of(x);
-	const struct sandbox *s = sandbox_find(v->f, v->owner, v->params.value[0]);
+	const struct sandbox *s =
+		sandbox_find(v->server->services->sandboxes, v->owner, v->params.value[0]);
 	const struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
 
 	return !r ? NULL : err ? &r->err : &r->out;
@@ -206,7 +212,8 @@ static const struct spool *find_err(struct http_exchange *x)
 	return find(x, true);
 }
 
-void handle_execution_search(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_execution_search(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
 	json_t *query = request_query(x, context_of(x)->route);
 	struct record *r = query ? record_of(x) : NULL;
@@ -218,7 +225,7 @@ void handle_execution_search(struct front *f, struct http_exchange *x, const str
 		.offset = number(query, "offset", 0),
 	};
 
-	(void)f;
+	(void)services;
 	(void)p;
 	if (r)
 		output_search(x, &q, spool_of(r, query) == &r->err ? find_err : find_out);

@@ -17,11 +17,11 @@
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
+#include "front/operations/services.h"
 #include "front/output/stream_log.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
-#include "front/support/front.h"
 #include "front/support/refusal.h"
 
 #define ANSWER_MAX (4u << 20)
@@ -142,14 +142,15 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 	struct refusal why;
 
 	if (w && format != STREAM_NONE)
-		w->log = stream_log_new(v->f->streams, NULL, NULL);
+		w->log = stream_log_new(v->server->services->sandboxes->streams, NULL, NULL);
 	if (!w || (format != STREAM_NONE && !w->log)) {
 		free(w);
 		reply_no_memory(x);
 		return;
 	}
 	w->pip = pip;
-	w->in = install_begin(v->f, s, v->owner, eco, requirements, version, &ops, w, &why);
+	w->in = install_begin(v->server->services->packages, s, v->owner, eco, requirements,
+			      version, &ops, w, &why);
 	if (!w->in) {
 		stream_log_unref(w->log);
 		free(w);
@@ -162,7 +163,8 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 	}
 }
 
-void handle_pip_install(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_pip_install(struct services *services, struct http_exchange *x,
+			const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route), *requirements;
 	const char *name = json_string_value(json_object_get(body, "session_id"));
@@ -173,7 +175,7 @@ void handle_pip_install(struct front *f, struct http_exchange *x, const struct r
 	if (!body)
 		return;
 	if (name)
-		s = sandbox_obtain(f, context_of(x)->owner, name, NULL, &why);
+		s = sandbox_obtain(services->sandboxes, context_of(x)->owner, name, NULL, &why);
 	if (name && !s) {
 		json_decref(body);
 		reply_refusal(x, &why);
@@ -186,10 +188,11 @@ void handle_pip_install(struct front *f, struct http_exchange *x, const struct r
 	json_decref(body);
 }
 
-void handle_packages_install(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_packages_install(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
 	const char *language = json_string_value(json_object_get(body, "language"));
 	enum ecosystem eco = language ? ecosystem_find(language) : ECO_PYTHON;
 
@@ -205,9 +208,10 @@ void handle_packages_install(struct front *f, struct http_exchange *x, const str
 	json_decref(body);
 }
 
-void handle_packages_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_packages_list(struct services *services, struct http_exchange *x,
+			  const struct route_params *p)
 {
-	const struct sandbox *s = own_sandbox(f, x, p);
+	const struct sandbox *s = own_sandbox(services, x, p);
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	struct json j;
 

@@ -7,10 +7,10 @@
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/policy/policy.h"
 #include "front/policy/rules.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 #define ANSWER_MAX (1u << 20)
@@ -34,10 +34,10 @@ static void write_ceiling(struct json *j, enum rule rule, const struct rule_valu
 	json_object_end(j);
 }
 
-void handle_policy(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_policy(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	const struct rules *r = f->policy->rules;
+	const struct rules *r = services->sandboxes->admission->policy->rules;
 	const char *owner = context_of(x)->owner;
 	size_t sandboxes, executions;
 	struct json j;
@@ -48,7 +48,7 @@ void handle_policy(struct front *f, struct http_exchange *x, const struct route_
 	json_member_str(&j, "owner", owner);
 	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
 	if (r)
-		time_json(&j, "loaded_at", f->policy->loaded_ms);
+		time_json(&j, "loaded_at", services->sandboxes->admission->policy->loaded_ms);
 	json_member_object(&j, "ceilings");
 	for (enum rule rule = 0; rule < RULE_MAX_; rule++) {
 		char name[RULES_NAME_MAX];
@@ -58,7 +58,7 @@ void handle_policy(struct front *f, struct http_exchange *x, const struct route_
 			write_ceiling(&j, rule, v, name);
 	}
 	json_object_end(&j);
-	sandboxes_count(f, owner, &sandboxes, &executions);
+	sandboxes_count(services->sandboxes, owner, &sandboxes, &executions);
 	json_member_object(&j, "use");
 	json_member_uint(&j, "sandboxes", sandboxes);
 	json_member_uint(&j, "executions", executions);

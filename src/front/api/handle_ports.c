@@ -11,9 +11,9 @@
 #include "front/api/port_proxy.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/refusal.h"
 #include "net/conn.h"
 #include "net/http.h"
@@ -24,12 +24,13 @@
 /* ---- requests of the owner ----------------------------------------------------------------- */
 
 /* Scheme and host as the client sees them. Over the unix socket: those of --listen, or "". */
-static void base_of(const struct front *f, const struct http_exchange *x, char *out, size_t size)
+static void base_of(const struct services *services, const struct http_exchange *x, char *out,
+		    size_t size)
 {
 	struct conn *c = http_conn(x);
 	bool local = conn_peer(c)->is_unix;
-	const char *host = local ? f->config.listen : http_request(x)->host;
-	bool tls = local ? f->config.tls_cert != NULL : conn_is_tls(c);
+	const char *host = local ? services->daemon->config.listen : http_request(x)->host;
+	bool tls = local ? services->daemon->config.tls_cert != NULL : conn_is_tls(c);
 
 	if (strcmp(host, "none") == 0 || !*host)
 		out[0] = '\0';
@@ -37,25 +38,26 @@ static void base_of(const struct front *f, const struct http_exchange *x, char *
 		(void)snprintf(out, size, "%s://%s", tls ? "https" : "http", host);
 }
 
-static void reply_port(struct front *f, struct http_exchange *x, int status, const struct port *p)
+static void reply_port(struct services *services, struct http_exchange *x, int status,
+		       const struct port *p)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	char base[320];
 	struct json j;
 
-	base_of(f, x, base, sizeof(base));
+	base_of(services, x, base, sizeof(base));
 	json_init(&j, &b);
 	port_json(p, base, &j);
 	reply_written(x, status, &j);
 }
 
 /* The sandbox and the number of the path; false: answered. */
-static bool find(struct front *f, struct http_exchange *x, const struct route_params *p,
+static bool find(struct services *services, struct http_exchange *x, const struct route_params *p,
 		 struct sandbox **ret, unsigned int *number)
 {
 	char token[PORT_TOKEN_LEN + 1];
 
-	*ret = own_sandbox(f, x, p);
+	*ret = own_sandbox(services, x, p);
 	if (!*ret)
 		return false;
 	if (port_name_parse(p->value[1], number, token) && !token[0])
@@ -64,13 +66,13 @@ static bool find(struct front *f, struct http_exchange *x, const struct route_pa
 	return false;
 }
 
-static struct port *find_open(struct front *f, struct http_exchange *x,
+static struct port *find_open(struct services *services, struct http_exchange *x,
 			      const struct route_params *p)
 {
 	struct sandbox *s;
 	unsigned int number;
 
-	if (!find(f, x, p, &s, &number))
+	if (!find(services, x, p, &s, &number))
 		return NULL;
 	struct port *port = port_find(s, number);
 	char text[64];
@@ -82,16 +84,16 @@ static struct port *find_open(struct front *f, struct http_exchange *x,
 	return port;
 }
 
-void handle_ports(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_ports(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 	char base[320];
 	struct json j;
 
 	if (!s)
 		return;
-	base_of(f, x, base, sizeof(base));
+	base_of(services, x, base, sizeof(base));
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_array(&j, "ports");
@@ -102,34 +104,36 @@ void handle_ports(struct front *f, struct http_exchange *x, const struct route_p
 	reply_written(x, 200, &j);
 }
 
-void handle_port(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_port(struct services *services, struct http_exchange *x, const struct route_params *p)
 {
-	const struct port *port = find_open(f, x, p);
+	const struct port *port = find_open(services, x, p);
 
 	if (port)
-		reply_port(f, x, 200, port);
+		reply_port(services, x, 200, port);
 }
 
-void handle_port_open(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_port_open(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
 	struct refusal why;
 	struct sandbox *s;
 	unsigned int number;
 	bool made;
 
-	if (!find(f, x, p, &s, &number))
+	if (!find(services, x, p, &s, &number))
 		return;
 	const struct port *port = port_open(s, number, &made, &why);
 
 	if (port)
-		reply_port(f, x, made ? 201 : 200, port);
+		reply_port(services, x, made ? 201 : 200, port);
 	else
 		reply_refusal(x, &why);
 }
 
-void handle_port_close(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_port_close(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
-	struct port *port = find_open(f, x, p);
+	struct port *port = find_open(services, x, p);
 
 	if (!port)
 		return;
@@ -170,9 +174,11 @@ static bool redirect(struct http_exchange *x, const struct port *port)
 	return true;
 }
 
-void handle_port_pass(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_port_pass(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
 {
-	struct port *port = context_of(x)->work;
+	struct request_context *v = context_of(x);
+	struct port *port = v->work;
 	const struct http_request *q = http_request(x);
 	const char *origin = http_header(x, "origin");
 	const char *authorization = http_header(x, "authorization");
@@ -181,13 +187,13 @@ void handle_port_pass(struct front *f, struct http_exchange *x, const struct rou
 	struct port_way way = {
 		.peer = conn_peer(http_conn(x))->host,
 		.proto = conn_is_tls(http_conn(x)) ? "https" : "http",
-		.hide_authorization = authorization && auth_is_ours(f->auth, authorization),
-		.hide_api_key = api_key && auth_is_ours(f->auth, api_key),
+		.hide_authorization = authorization && auth_is_ours(v->server->auth, authorization),
+		.hide_api_key = api_key && auth_is_ours(v->server->auth, api_key),
 		.own_page = in_path && origin && strcmp(origin, "null") == 0,
 		.switches = header_switches(q),
 	};
 
-	context_of(x)->work = NULL;
+	v->work = NULL;
 	way.bare = way.switches && strcasecmp(http_header(x, "upgrade"), PORT_BARE) == 0;
 	if (http_header(x, "service-worker")) {
 		reply_error(x, 403, "service_worker", NULL, NULL,
@@ -202,5 +208,5 @@ void handle_port_pass(struct front *f, struct http_exchange *x, const struct rou
 	if (!in_path && redirect(x, port))
 		return;
 	port_way_set(&way, port->sandbox->name, port->number, in_path ? port->token : NULL);
-	port_proxy_begin(port, x, &way);
+	port_proxy_begin(services, port, x, &way);
 }

@@ -16,8 +16,8 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/process.h"
-#include "front/support/front.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 
@@ -27,9 +27,10 @@
 
 /* ---- finding and answering ----------------------------------------------------------------- */
 
-struct process *own_process(struct front *f, struct http_exchange *x, const struct route_params *p)
+struct process *own_process(struct services *services, struct http_exchange *x,
+			    const struct route_params *p)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 	struct process *found = s ? process_find(s, p->value[1]) : NULL;
 
 	if (s && !found)
@@ -150,17 +151,18 @@ static void on_started(struct process_listener *l)
 			    "the sandbox was stopped or removed before the process had started");
 }
 
-void handle_process_start(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_start(struct services *services, struct http_exchange *x,
+			  const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
-	struct waiter *w = s && idempotency_begin(f, x) ? waiter_new(x) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct waiter *w = s && idempotency_begin(x) ? waiter_new(x) : NULL;
 	struct refusal why;
 
 	if (w) {
 		w->listener.started = on_started;
 		context_of(x)->gone = start_gone;
-		if (f->draining) {
+		if (services->daemon->draining) {
 			(void)waiter_free(w);
 			reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
 		} else if (process_new(s, body, &w->listener, &why) < 0) {
@@ -173,10 +175,11 @@ void handle_process_start(struct front *f, struct http_exchange *x, const struct
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-void handle_process_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_list(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = own_sandbox(f, x, p);
+	const struct sandbox *s = own_sandbox(services, x, p);
 	struct json j;
 
 	if (!s)
@@ -188,9 +191,10 @@ void handle_process_list(struct front *f, struct http_exchange *x, const struct 
 	finish(x, 200, &j, &b);
 }
 
-void handle_process_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_get(struct services *services, struct http_exchange *x,
+			const struct route_params *p)
 {
-	const struct process *found = own_process(f, x, p);
+	const struct process *found = own_process(services, x, p);
 
 	if (found)
 		reply_process(x, 200, found);
@@ -203,10 +207,11 @@ static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
 	return v ? (uint64_t)json_integer_value(v) : fallback;
 }
 
-void handle_process_output(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_output(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	json_t *query = request_query(x, context_of(x)->route);
-	const struct process *found = query ? own_process(f, x, p) : NULL;
+	const struct process *found = query ? own_process(services, x, p) : NULL;
 	const char *stream = json_string_value(json_object_get(query, "stream"));
 	bool err = stream && strcmp(stream, "stderr") == 0;
 
@@ -236,10 +241,11 @@ static void on_wait_late(struct timer *t)
 	on_waited(&w->listener);
 }
 
-void handle_process_wait(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_wait(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(f, x, p) : NULL;
+	struct process *found = body ? own_process(services, x, p) : NULL;
 	uint64_t ms = json_object_get(body, "timeout") ? schema_ms(body, "timeout") : WAIT_MS;
 
 	json_decref(body);
@@ -257,15 +263,16 @@ void handle_process_wait(struct front *f, struct http_exchange *x, const struct 
 	w->listener.forgotten = on_wait_forgotten;
 	w->timer.fn = on_wait_late;
 	process_listen(found, &w->listener);
-	timer_set(&f->loop, &w->timer, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
+	timer_set(services->loop, &w->timer, services->loop->now_ns + ms * CLOCK_NS_PER_MS);
 }
 
 /* ---- acting -------------------------------------------------------------------------------- */
 
-void handle_process_signal(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_signal(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(f, x, p) : NULL;
+	struct process *found = body ? own_process(services, x, p) : NULL;
 	const char *name = json_string_value(json_object_get(body, "signal"));
 	int signo = process_signal_number(name ? name : "TERM");
 
@@ -326,19 +333,21 @@ static void feed(struct http_exchange *x, struct process *p, const json_t *body)
 	reply_process(x, 200, p);
 }
 
-void handle_process_stdin(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_stdin(struct services *services, struct http_exchange *x,
+			  const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(f, x, p) : NULL;
+	struct process *found = body ? own_process(services, x, p) : NULL;
 
 	if (found)
 		feed(x, found, body);
 	json_decref(body);
 }
 
-void handle_process_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_process_remove(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
-	struct process *found = own_process(f, x, p);
+	struct process *found = own_process(services, x, p);
 
 	if (!found)
 		return;

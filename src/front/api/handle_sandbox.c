@@ -19,9 +19,9 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define ONE_MAX (4u << 20)
@@ -44,7 +44,7 @@ static void reply_one(struct http_exchange *x, const struct sandbox *s, const st
 struct look {
 	struct warden_call call;
 	struct http_exchange *x;
-	struct front *f;
+	struct services *services;
 	char name[SANDBOX_NAME_MAX + 1];
 };
 
@@ -52,7 +52,7 @@ static void look_gone(struct request_context *v)
 {
 	struct look *l = v->work;
 
-	warden_link_forget(l->f->link, &l->call);
+	warden_link_forget(l->services->cells->link, &l->call);
 	free(l);
 	v->work = NULL;
 }
@@ -95,8 +95,8 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 	struct look *l = c->arg;
 	struct http_exchange *x = context_done(l->x);
 	struct request_context *v = context_of(x);
-	struct sandbox *s = sandbox_find(l->f, v->owner, l->name);
-	struct cell_spec spec = l->f->spec;
+	struct sandbox *s = sandbox_find(l->services->sandboxes, v->owner, l->name);
+	struct cell_spec spec = l->services->cells->spec;
 	struct err e = { 0 };
 
 	free(l);
@@ -115,23 +115,24 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 	reply_one(x, s, &receipt);
 }
 
-void handle_sandbox_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_get(struct services *services, struct http_exchange *x,
+			const struct route_params *p)
 {
 	_buf_ struct buf none = BUF_INIT(1);
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 
 	if (!s)
 		return;
 	struct look *l = s->cell && s->cell->sealed ? calloc(1, sizeof(*l)) : NULL;
 
 	if (l) {
-		*l = (struct look){ .x = x, .f = f };
+		*l = (struct look){ .x = x, .services = services };
 		memcpy(l->name, s->name, sizeof(l->name));
 		l->call.fn = on_evidence;
 		l->call.arg = l;
 		context_wait(x, l, look_gone);
-		if (warden_link_ask_cell(f->link, &l->call, WARDEN_EVIDENCE, s->cell->handle, 0,
-					 NULL) == 0)
+		if (warden_link_ask_cell(services->cells->link, &l->call, WARDEN_EVIDENCE,
+					 s->cell->handle, 0, NULL) == 0)
 			return;
 		(void)context_done(x);
 		free(l);
@@ -164,10 +165,11 @@ static void stop_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_sandbox_stop(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_stop(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
 	const json_t *grace = json_object_get(body, "grace_seconds");
 	uint64_t grace_s = grace ? (uint64_t)json_integer_value(grace) : GRACE_S;
 

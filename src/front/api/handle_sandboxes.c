@@ -12,12 +12,12 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 #define ONE_MAX (1u << 20)
@@ -60,7 +60,8 @@ static void create_again(struct http_exchange *x, struct sandbox *s, struct sand
 		wait_for_cell(x, s, false, NULL, on_made, NULL);
 }
 
-void handle_sandbox_create(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_create(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	struct sandbox_spec spec;
@@ -68,30 +69,31 @@ void handle_sandbox_create(struct front *f, struct http_exchange *x, const struc
 	char name[SANDBOX_NAME_MAX + 1];
 
 	(void)p;
-	if (!body || !idempotency_begin(f, x)) {
+	if (!body || !idempotency_begin(x)) {
 		json_decref(body);
 		return;
 	}
 	(void)snprintf(name, sizeof(name), "%s", json_string_value(json_object_get(body, "name")));
-	int r = sandbox_spec_parse(f, context_of(x)->owner, body, &spec, &why);
+	int r = sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner, body,
+				   &spec, &why);
 
 	json_decref(body);
 	if (r < 0) {
 		reply_refusal(x, &why);
 		return;
 	}
-	struct sandbox *s = sandbox_find(f, context_of(x)->owner, name);
+	struct sandbox *s = sandbox_find(services->sandboxes, context_of(x)->owner, name);
 
 	if (s) {
 		create_again(x, s, &spec);
 		return;
 	}
-	if (f->draining) {
+	if (services->daemon->draining) {
 		sandbox_spec_free(&spec);
 		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
 		return;
 	}
-	s = sandbox_create(f, context_of(x)->owner, name, &spec, &why);
+	s = sandbox_create(services->sandboxes, context_of(x)->owner, name, &spec, &why);
 	if (!s) {
 		sandbox_spec_free(&spec);
 		reply_refusal(x, &why);
@@ -103,11 +105,11 @@ void handle_sandbox_create(struct front *f, struct http_exchange *x, const struc
 /* ---- listing ------------------------------------------------------------------------------- */
 
 /* Sandboxes of @owner with these labels, after @cursor, by name. The array is the caller's. */
-static struct sandbox **select_sandboxes(struct front *f, const char *owner, const json_t *labels,
-					 const char *cursor, size_t *ret_n)
+static struct sandbox **select_sandboxes(struct services *services, const char *owner,
+					 const json_t *labels, const char *cursor, size_t *ret_n)
 {
 	size_t n_all, n = 0;
-	struct sandbox **all = sandboxes_of(f, owner, cursor, &n_all);
+	struct sandbox **all = sandboxes_of(services->sandboxes, owner, cursor, &n_all);
 
 	for (size_t i = 0; i < n_all; i++)
 		if (labels_match(all[i]->spec.labels, labels))
@@ -135,7 +137,8 @@ static bool labels_ok(struct http_exchange *x, const json_t *labels)
 	return true;
 }
 
-void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_list(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	json_t *query = request_query(x, context_of(x)->route);
@@ -150,7 +153,7 @@ void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct 
 	const json_t *limit = json_object_get(query, "limit");
 	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
 	struct sandbox **all =
-		select_sandboxes(f, context_of(x)->owner, json_object_get(query, "label"),
+		select_sandboxes(services, context_of(x)->owner, json_object_get(query, "label"),
 				 json_string_value(json_object_get(query, "cursor")), &n);
 
 	json_init(&j, &b);
@@ -169,9 +172,10 @@ void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct 
 
 /* ---- changing ------------------------------------------------------------------------------ */
 
-void handle_sandbox_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_remove(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 
 	if (!s)
 		return;
@@ -188,10 +192,11 @@ static bool is_running(struct http_exchange *x, const struct sandbox *s)
 	return false;
 }
 
-void handle_sandbox_extend(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_extend(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
 	uint64_t seconds = (uint64_t)json_integer_value(json_object_get(body, "seconds"));
 	struct refusal why;
 
@@ -199,7 +204,8 @@ void handle_sandbox_extend(struct front *f, struct http_exchange *x, const struc
 		uint64_t now = time_now_ms();
 		uint64_t age_s = now > s->created_ms ? (now - s->created_ms) / 1000 : 0;
 
-		if (policy_extend(f, s->owner, age_s, seconds, &why) == 0) {
+		if (policy_extend(services->sandboxes->admission, s->owner, age_s, seconds, &why) ==
+		    0) {
 			sandbox_expire(s, seconds);
 			audit_changed(s);
 			reply_sandbox(x, 200, s);
@@ -210,9 +216,10 @@ void handle_sandbox_extend(struct front *f, struct http_exchange *x, const struc
 	json_decref(body);
 }
 
-void handle_sandbox_kill(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sandbox_kill(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 
 	if (!s)
 		return;
@@ -220,10 +227,10 @@ void handle_sandbox_kill(struct front *f, struct http_exchange *x, const struct 
 	reply_sandbox(x, 200, s);
 }
 
-void handle_sandbox_interrupt(struct front *f, struct http_exchange *x,
+void handle_sandbox_interrupt(struct services *services, struct http_exchange *x,
 			      const struct route_params *p)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 
 	if (!s)
 		return;

@@ -8,9 +8,9 @@
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "net/http.h"
 
 #define LIST_MAX (4u << 20)
@@ -36,7 +36,8 @@ static void write_session(struct json *j, const struct sandbox *s)
 	json_object_end(j);
 }
 
-void handle_sessions(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_sessions(struct services *services, struct http_exchange *x,
+		     const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	const struct request_context *v = context_of(x);
@@ -47,7 +48,7 @@ void handle_sessions(struct front *f, struct http_exchange *x, const struct rout
 	json_object_begin(&j);
 	json_key(&j, "sessions");
 	json_array_begin(&j);
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = services->sandboxes->first; s; s = s->next)
 		if (s->name[0] && s->state == SANDBOX_RUNNING && strcmp(s->owner, v->owner) == 0)
 			write_session(&j, s);
 	json_array_end(&j);
@@ -58,9 +59,10 @@ void handle_sessions(struct front *f, struct http_exchange *x, const struct rout
 		reply_json(x, 200, &b);
 }
 
-static struct sandbox *own(struct front *f, struct http_exchange *x, const struct route_params *p)
+static struct sandbox *own(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
-	struct sandbox *s = sandbox_find(f, context_of(x)->owner, p->value[0]);
+	struct sandbox *s = sandbox_find(services->sandboxes, context_of(x)->owner, p->value[0]);
 
 	if (!s)
 		reply_error(x, 404, "no_such_session", "session_id", "see GET /sessions",
@@ -68,9 +70,10 @@ static struct sandbox *own(struct front *f, struct http_exchange *x, const struc
 	return s;
 }
 
-void handle_session_end(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_session_end(struct services *services, struct http_exchange *x,
+			const struct route_params *p)
 {
-	struct sandbox *s = own(f, x, p);
+	struct sandbox *s = own(services, x, p);
 
 	if (!s)
 		return;
@@ -78,10 +81,10 @@ void handle_session_end(struct front *f, struct http_exchange *x, const struct r
 	reply_empty(x, 204);
 }
 
-void handle_session_interrupt(struct front *f, struct http_exchange *x,
+void handle_session_interrupt(struct services *services, struct http_exchange *x,
 			      const struct route_params *p)
 {
-	struct sandbox *s = own(f, x, p);
+	struct sandbox *s = own(services, x, p);
 
 	if (!s)
 		return;

@@ -25,10 +25,10 @@
 #include "front/cell/cell.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/random_id.h"
 #include "front/workspaces/workspaces.h"
@@ -39,7 +39,7 @@ struct change_job {
 	struct entry entry;
 	struct cell_command pack;
 	struct workspace_store_call call;
-	struct front *f;
+	struct services *services;
 	struct sandbox *sandbox; /* NULL: it is over */
 	struct http_exchange *x; /* NULL: the client is gone */
 	struct cell *cell;
@@ -61,16 +61,17 @@ static void end(struct change_job *j)
 	if (j->cell && j->pack.id)
 		cell_forget(j->cell, &j->pack);
 	j->cell = NULL;
-	service_link_forget(&j->f->workspaces->store.link, &j->call.call);
+	service_link_forget(&j->services->workspaces->store.link, &j->call.call);
 	sandbox_leave(&j->entry);
 	j->reaper.fn = reap;
 	j->reaper.arg = j;
-	loop_defer(&j->f->loop, &j->reaper);
+	loop_defer(j->services->loop, &j->reaper);
 }
 
 static void note(const struct change_job *j, const char *outcome, uint64_t bytes)
 {
-	const struct audit_file a = { j->f, j->owner, j->box, j->id, "workspace.commit" };
+	const struct audit_file a = { j->services->daemon->ledger, j->owner, j->box, j->id,
+				      "workspace.commit" };
 
 	if (j->commit)
 		audit_file_end(&a, outcome, bytes, NULL);
@@ -211,7 +212,7 @@ static void refused(struct change_job *j, const struct workspace_store_reply *r)
  * old one mounted. */
 static void kept(struct change_job *j, const struct workspace_store_reply *r)
 {
-	struct workspace *w = workspaces_find(j->f, j->owner, j->name);
+	struct workspace *w = workspaces_find(j->services->workspaces, j->owner, j->name);
 	uint64_t before = w ? w->generation : 0;
 	char old[WORKSPACE_STORE_TREE_MAX];
 
@@ -222,9 +223,9 @@ static void kept(struct change_job *j, const struct workspace_store_reply *r)
 		memcpy(old, j->sandbox->spec.workspace.base, sizeof(old));
 		memcpy(j->sandbox->spec.workspace.base, r->tree, WORKSPACE_STORE_TREE_MAX);
 		audit_spec(j->sandbox);
-		workspaces_drop(j->f, w, old);
+		workspaces_drop(j->services->workspaces, w, old);
 	}
-	workspaces_written(j->f, w, before);
+	workspaces_written(j->services->workspaces, w, before);
 }
 
 static void on_changes(struct workspace_store_call *c, const struct workspace_store_reply *r,
@@ -255,7 +256,7 @@ static void on_started(struct cell_command *c, int pid, int *fds, size_t n_fds)
 {
 	struct change_job *j = of_pack(c);
 	const struct workspace_use *u = &j->sandbox->spec.workspace;
-	const struct workspace *w = workspaces_find(j->f, j->owner, j->name);
+	const struct workspace *w = workspaces_find(j->services->workspaces, j->owner, j->name);
 	struct workspace_store_req q = { .op = j->commit ? WORKSPACE_STORE_COMMIT :
 							   WORKSPACE_STORE_DIFF };
 
@@ -271,7 +272,7 @@ static void on_started(struct cell_command *c, int pid, int *fds, size_t n_fds)
 	memcpy(q.tree, u->base, sizeof(q.tree));
 	j->call.fn = on_changes;
 	j->call.arg = j;
-	if (workspace_store_ask(&j->f->workspaces->store, &j->call, &q, fds[1]) < 0)
+	if (workspace_store_ask(&j->services->workspaces->store, &j->call, &q, fds[1]) < 0)
 		fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", "see the daemon's log",
 			  "the workspace store does not answer");
 }
@@ -359,10 +360,10 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 	return false;
 }
 
-static void begin(struct front *f, struct http_exchange *x, const struct route_params *p,
+static void begin(struct services *services, struct http_exchange *x, const struct route_params *p,
 		  bool commit)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 	struct refusal why;
 
 	if (!s || !is_cow(x, s))
@@ -375,7 +376,7 @@ static void begin(struct front *f, struct http_exchange *x, const struct route_p
 	}
 	*j = (struct change_job){
 		.entry = { .in = on_in, .refused = on_refused, .gone = on_gone, .arg = j },
-		.f = f,
+		.services = services,
 		.sandbox = s,
 		.x = x,
 		.commit = commit
@@ -384,7 +385,8 @@ static void begin(struct front *f, struct http_exchange *x, const struct route_p
 	(void)snprintf(j->name, sizeof(j->name), "%s", s->spec.workspace.name);
 	(void)snprintf(j->owner, sizeof(j->owner), "%s", s->owner);
 	(void)snprintf(j->box, sizeof(j->box), "%s", s->name);
-	const struct audit_file a = { f, j->owner, j->box, j->id, "workspace.commit" };
+	const struct audit_file a = { services->daemon->ledger, j->owner, j->box, j->id,
+				      "workspace.commit" };
 
 	if (commit && audit_file_begin(&a, j->name, NULL, &why) < 0) {
 		free(j);
@@ -395,21 +397,23 @@ static void begin(struct front *f, struct http_exchange *x, const struct route_p
 	sandbox_enter(s, &j->entry);
 }
 
-void handle_workspace_diff(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_workspace_diff(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
-	begin(f, x, p, false);
+	begin(services, x, p, false);
 }
 
-void handle_workspace_commit(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_workspace_commit(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
-	begin(f, x, p, true);
+	begin(services, x, p, true);
 }
 
 /* The changes are in the cell: a new cell does not have them. */
-void handle_workspace_discard(struct front *f, struct http_exchange *x,
+void handle_workspace_discard(struct services *services, struct http_exchange *x,
 			      const struct route_params *p)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
+	struct sandbox *s = own_sandbox(services, x, p);
 
 	if (!s || !is_cow(x, s))
 		return;

@@ -13,9 +13,9 @@
 #include "front/http/request.h"
 #include "front/http/route.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/workspaces/workspaces.h"
 #include "store/store.h"
 
@@ -26,15 +26,16 @@
 /* A request that waits for the workspace store. */
 struct store_wait {
 	struct workspace_store_call call;
-	struct front *f;
+	struct services *services;
 	struct http_exchange *x; /* NULL: the client is gone */
 	struct workspace wanted; /* to be made; of other requests only key, owner and name */
 };
 
-static struct workspace *own_workspace(struct front *f, struct http_exchange *x,
+static struct workspace *own_workspace(struct services *services, struct http_exchange *x,
 				       const struct route_params *p)
 {
-	struct workspace *w = workspaces_find(f, context_of(x)->owner, p->value[0]);
+	struct workspace *w =
+		workspaces_find(services->workspaces, context_of(x)->owner, p->value[0]);
 
 	if (!w)
 		reply_error(x, 404, "no_such_workspace", "name", "see GET /v1/workspaces",
@@ -42,14 +43,14 @@ static struct workspace *own_workspace(struct front *f, struct http_exchange *x,
 	return w;
 }
 
-static void reply_workspace(struct front *f, struct http_exchange *x, int status,
+static void reply_workspace(struct services *services, struct http_exchange *x, int status,
 			    const struct workspace *w, const struct workspace_store_reply *r)
 {
 	_buf_ struct buf b = BUF_INIT(ONE_MAX);
 	struct json j;
 
 	json_init(&j, &b);
-	workspace_json(f, w, r, &j);
+	workspace_json(services->workspaces, w, r, &j);
 	reply_written(x, status, &j);
 }
 
@@ -74,7 +75,7 @@ static void failed(struct http_exchange *x, const char *message)
 }
 
 /* False: it was answered. */
-static bool run(struct front *f, struct http_exchange *x, const struct workspace *w,
+static bool run(struct services *services, struct http_exchange *x, const struct workspace *w,
 		struct workspace_store_req *q,
 		void (*fn)(struct workspace_store_call *, const struct workspace_store_reply *,
 			   int *))
@@ -82,14 +83,14 @@ static bool run(struct front *f, struct http_exchange *x, const struct workspace
 	struct store_wait *n = calloc(1, sizeof(*n));
 
 	if (n) {
-		n->f = f;
+		n->services = services;
 		n->x = x;
 		n->wanted = *w;
 		json_incref(n->wanted.labels);
 		n->call.fn = fn;
 		n->call.arg = n;
 	}
-	if (!n || workspace_store_ask(&f->workspaces->store, &n->call, q, -1) < 0) {
+	if (!n || workspace_store_ask(&services->workspaces->store, &n->call, q, -1) < 0) {
 		if (n)
 			finish(n);
 		failed(x, "the workspace store does not answer");
@@ -109,23 +110,23 @@ static bool same(const struct workspace *a, const struct workspace *b)
 	       (none || json_equal(a->labels, b->labels));
 }
 
-static void again(struct front *f, struct http_exchange *x, const struct workspace *w,
+static void again(struct services *services, struct http_exchange *x, const struct workspace *w,
 		  const struct workspace *wanted)
 {
 	if (same(w, wanted))
-		reply_workspace(f, x, 200, w, NULL);
+		reply_workspace(services, x, 200, w, NULL);
 	else
 		reply_error(x, 409, "workspace_exists", "name",
 			    "take another name, or ask for the same quota and labels",
 			    "you have a workspace of this name, with another quota or labels");
 }
 
-static void drop(struct front *f, const char *key)
+static void drop(struct services *services, const char *key)
 {
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_REMOVE };
 
 	(void)snprintf(q.key, sizeof(q.key), "%s", key);
-	(void)workspace_store_ask(&f->workspaces->store, NULL, &q, -1);
+	(void)workspace_store_ask(&services->workspaces->store, NULL, &q, -1);
 }
 
 static void on_created(struct workspace_store_call *c, const struct workspace_store_reply *r,
@@ -139,30 +140,31 @@ static void on_created(struct workspace_store_call *c, const struct workspace_st
 	(void)fd;
 	if (r->code < 0) {
 		failed(x, r->msg);
-	} else if ((w = workspaces_find(n->f, n->wanted.owner, n->wanted.name))) {
-		drop(n->f, r->key); /* another request made it meanwhile */
+	} else if ((w = workspaces_find(n->services->workspaces, n->wanted.owner,
+					n->wanted.name))) {
+		drop(n->services, r->key); /* another request made it meanwhile */
 		if (x)
-			again(n->f, x, w, &n->wanted);
+			again(n->services, x, w, &n->wanted);
 	} else {
 		(void)snprintf(n->wanted.key, sizeof(n->wanted.key), "%.32s", r->key);
 		n->wanted.generation = r->generation;
 		n->wanted.volume = r->volume;
-		w = workspaces_add(n->f, &n->wanted, &why);
+		w = workspaces_add(n->services->workspaces, &n->wanted, &why);
 		if (!w)
-			drop(n->f, r->key);
+			drop(n->services, r->key);
 		if (x && w)
-			reply_workspace(n->f, x, 201, w, NULL);
+			reply_workspace(n->services, x, 201, w, NULL);
 		else if (x)
 			reply_refusal(x, &why);
 	}
 	finish(n);
 }
 
-static size_t n_of(const struct front *f, const char *owner)
+static size_t n_of(const struct services *services, const char *owner)
 {
 	size_t n = 0;
 
-	for (const struct workspace *w = f->workspaces->all; w; w = w->next)
+	for (const struct workspace *w = services->workspaces->all; w; w = w->next)
 		n += strcmp(w->owner, owner) == 0;
 	return n;
 }
@@ -173,7 +175,8 @@ static bool too_large(const json_t *labels)
 	return labels && json_dumpb(labels, NULL, 0, JSON_COMPACT) > STORE_JSON_MAX;
 }
 
-void handle_workspace_create(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_workspace_create(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	const json_t *mib = json_object_get(body, "quota_mib"),
@@ -192,18 +195,19 @@ void handle_workspace_create(struct front *f, struct http_exchange *x, const str
 	wanted.labels = json_object_get(body, "labels");
 	q.max_bytes = wanted.quota_bytes;
 	q.max_files = wanted.quota_files;
-	const struct workspace *w = workspaces_find(f, wanted.owner, wanted.name);
+	const struct workspace *w =
+		workspaces_find(services->workspaces, wanted.owner, wanted.name);
 
 	if (too_large(wanted.labels))
 		reply_error(x, 422, "out_of_range", "labels", "use fewer, or shorter ones",
 			    "'labels' are larger than 64 KiB");
 	else if (w)
-		again(f, x, w, &wanted);
-	else if (n_of(f, wanted.owner) >= WORKSPACES_MAX)
+		again(services, x, w, &wanted);
+	else if (n_of(services, wanted.owner) >= WORKSPACES_MAX)
 		reply_retry(x, 429, 60, "too_many_workspaces", "remove some",
 			    "you have %u workspaces already", WORKSPACES_MAX);
 	else
-		(void)run(f, x, &wanted, &q, on_created);
+		(void)run(services, x, &wanted, &q, on_created);
 	json_decref(body);
 }
 
@@ -214,29 +218,31 @@ static void on_looked(struct workspace_store_call *c, const struct workspace_sto
 {
 	struct store_wait *n = c->arg;
 	struct http_exchange *x = context_done(n->x);
-	const struct workspace *w = workspaces_find(n->f, n->wanted.owner, n->wanted.name);
+	const struct workspace *w =
+		workspaces_find(n->services->workspaces, n->wanted.owner, n->wanted.name);
 
 	(void)fd;
 	if (r->code < 0)
 		failed(x, r->msg);
 	else if (x && w)
-		reply_workspace(n->f, x, 200, w, r);
+		reply_workspace(n->services, x, 200, w, r);
 	else if (x)
 		reply_error(x, 404, "no_such_workspace", "name", NULL,
 			    "there is no such workspace");
 	finish(n);
 }
 
-void handle_workspace_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_workspace_get(struct services *services, struct http_exchange *x,
+			  const struct route_params *p)
 {
-	const struct workspace *w = own_workspace(f, x, p);
+	const struct workspace *w = own_workspace(services, x, p);
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_LOOK,
 					 .flags = WORKSPACE_STORE_COUNT };
 
 	if (!w)
 		return;
 	memcpy(q.key, w->key, sizeof(w->key));
-	(void)run(f, x, w, &q, on_looked);
+	(void)run(services, x, w, &q, on_looked);
 }
 
 static int by_name(const void *a, const void *b)
@@ -246,7 +252,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*s)->name, (*t)->name);
 }
 
-void handle_workspace_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_workspace_list(struct services *services, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	json_t *query = request_query(x, context_of(x)->route);
@@ -260,9 +267,9 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 	const char *cursor = json_string_value(json_object_get(query, "cursor"));
 	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
 	const struct workspace **all =
-		calloc(n_of(f, context_of(x)->owner) + 1, sizeof(struct workspace *));
+		calloc(n_of(services, context_of(x)->owner) + 1, sizeof(struct workspace *));
 
-	for (const struct workspace *w = f->workspaces->all; all && w; w = w->next)
+	for (const struct workspace *w = services->workspaces->all; all && w; w = w->next)
 		if (!w->removing && strcmp(w->owner, context_of(x)->owner) == 0 &&
 		    (!cursor || strcmp(w->name, cursor) > 0) &&
 		    labels_match(w->labels, json_object_get(query, "label")))
@@ -273,7 +280,7 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 	json_object_begin(&j);
 	json_member_array(&j, "workspaces");
 	for (size_t i = 0; i < n && i < most; i++)
-		workspace_json(f, all[i], NULL, &j);
+		workspace_json(services->workspaces, all[i], NULL, &j);
 	json_array_end(&j);
 	if (n > most)
 		json_member_str(&j, "next_cursor", all[most - 1]->name);
@@ -292,11 +299,11 @@ static void on_removed(struct workspace_store_call *c, const struct workspace_st
 	struct http_exchange *x = context_done(n->x);
 
 	(void)fd;
-	for (struct workspace *w = n->f->workspaces->all; w; w = w->next)
+	for (struct workspace *w = n->services->workspaces->all; w; w = w->next)
 		if (strcmp(w->key, n->wanted.key) == 0) {
 			w->removing = false;
 			if (r->code == 0 || r->code == -ENOENT)
-				workspaces_forget(n->f, w);
+				workspaces_forget(n->services->workspaces, w);
 			break;
 		}
 	if (r->code < 0 && r->code != -ENOENT)
@@ -306,10 +313,11 @@ static void on_removed(struct workspace_store_call *c, const struct workspace_st
 	finish(n);
 }
 
-void handle_workspace_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_workspace_remove(struct services *services, struct http_exchange *x,
+			     const struct route_params *p)
 {
-	struct workspace *w = own_workspace(f, x, p);
-	const struct sandbox *s = w ? workspaces_user(f, w, NULL) : NULL;
+	struct workspace *w = own_workspace(services, x, p);
+	const struct sandbox *s = w ? workspaces_user(services->workspaces, w, NULL) : NULL;
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_REMOVE };
 
 	if (!w)
@@ -319,14 +327,14 @@ void handle_workspace_remove(struct front *f, struct http_exchange *x, const str
 			    "sandbox '%s' uses it", s->name);
 		return;
 	}
-	const struct workspace_backing *b = f->workspaces->backing;
+	const struct workspace_backing *b = services->workspaces->backing;
 
-	if (b && b->backs(f, w) && b->is_ahead(f, w)) {
+	if (b && b->backs(services->buckets, w) && b->is_ahead(services->buckets, w)) {
 		reply_error(x, 409, "workspace_busy", "name",
 			    "wait until GET /v1/workspaces/{name} says \"synced\"",
 			    "what changed in it is not in its bucket yet");
 		return;
 	}
 	memcpy(q.key, w->key, sizeof(w->key));
-	w->removing = run(f, x, w, &q, on_removed);
+	w->removing = run(services, x, w, &q, on_removed);
 }

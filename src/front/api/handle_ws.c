@@ -24,11 +24,11 @@
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/operations/operations.h"
+#include "front/operations/services.h"
 #include "front/sandbox/event.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/refusal.h"
 #include "front/support/schema.h"
@@ -38,7 +38,7 @@
 #define OUT_MAX (128u << 20)
 
 struct session_ws {
-	struct front *f;
+	struct services *services;
 	struct ws *ws;
 	struct execution *running;
 	struct stream_reader reader; /* of its events; log NULL: none */
@@ -137,16 +137,17 @@ static const struct sink ws_sink = { .can_answer = true,
 static struct sandbox *obtain(struct session_ws *s, const json_t *m, struct refusal *why)
 {
 	char image[IMAGE_OPENER_REF_MAX] = "";
-	int has_image = sandbox_spec_image(s->f, m, image, why);
+	int has_image = sandbox_spec_image(s->services->sandboxes->admission, m, image, why);
 
 	if (has_image < 0)
 		return NULL;
-	return sandbox_obtain(s->f, s->owner, ask_session(m), has_image ? image : NULL, why);
+	return sandbox_obtain(s->services->sandboxes, s->owner, ask_session(m),
+			      has_image ? image : NULL, why);
 }
 
 static void begin(struct session_ws *s, const json_t *m, struct refusal *why)
 {
-	struct execution *e = ask_execution(s->f, s->owner, m, &ws_sink, s, why);
+	struct execution *e = ask_execution(s->services->sandboxes, s->owner, m, &ws_sink, s, why);
 	struct sandbox *sandbox = e ? obtain(s, m, why) : NULL;
 
 	if (!sandbox) {
@@ -235,7 +236,8 @@ static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
 
-void handle_execute_ws(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_execute_ws(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
 {
 	struct session_ws *s;
 
@@ -251,9 +253,9 @@ void handle_execute_ws(struct front *f, struct http_exchange *x, const struct ro
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
-	s->f = f;
+	s->services = services;
 	memcpy(s->owner, context_of(x)->owner, sizeof(s->owner));
-	s->ws = http_upgrade_ws(x, &ops, s, (size_t)f->config.max_body);
+	s->ws = http_upgrade_ws(x, &ops, s, (size_t)services->daemon->config.max_body);
 	if (!s->ws)
 		free(s);
 }

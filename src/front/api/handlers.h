@@ -9,15 +9,18 @@
 #ifndef CAISSON_FRONT_HANDLERS_H
 #define CAISSON_FRONT_HANDLERS_H
 
-struct front;
 struct http_exchange;
+struct mcp;
+struct notebooks;
 struct route_params;
+struct services;
 
 /* Whoever defines it before means something else by the same list: tests, empty functions. */
-#ifndef HANDLER
-#define HANDLER(name)                                                                              \
-	void name(struct front *f, struct http_exchange *x, const struct route_params *p)
+#ifndef HANDLER_OF
+#define HANDLER_OF(state, name)                                                                    \
+	void name(struct state *state, struct http_exchange *x, const struct route_params *p)
 #endif
+#define HANDLER(name) HANDLER_OF(services, name)
 
 HANDLER(handle_execute);
 HANDLER(handle_execute_ws);
@@ -101,30 +104,30 @@ HANDLER(handle_approvals);
 HANDLER(handle_approval_decide);
 
 /* front/mcp/http.c: the Model Context Protocol */
-HANDLER(handle_mcp_post);
-HANDLER(handle_mcp_get);
-HANDLER(handle_mcp_delete);
-HANDLER(handle_mcp_sse);      /* front/mcp/sse.c */
-HANDLER(handle_mcp_ws);       /* front/mcp/websocket.c */
-HANDLER(handle_mcp_metadata); /* front/mcp/well_known.c */
+HANDLER_OF(mcp, handle_mcp_post);
+HANDLER_OF(mcp, handle_mcp_get);
+HANDLER_OF(mcp, handle_mcp_delete);
+HANDLER_OF(mcp, handle_mcp_sse);      /* front/mcp/sse.c */
+HANDLER_OF(mcp, handle_mcp_ws);       /* front/mcp/websocket.c */
+HANDLER_OF(mcp, handle_mcp_metadata); /* front/mcp/well_known.c */
 
 /* front/jupyter/: what a Jupyter Kernel Gateway answers */
-HANDLER(handle_jupyter_api);
-HANDLER(handle_jupyter_specs);
-HANDLER(handle_jupyter_spec);
-HANDLER(handle_jupyter_status);
-HANDLER(handle_jupyter_kernels);
-HANDLER(handle_jupyter_kernel_start);
-HANDLER(handle_jupyter_kernel);
-HANDLER(handle_jupyter_kernel_end);
-HANDLER(handle_jupyter_interrupt);
-HANDLER(handle_jupyter_restart);
-HANDLER(handle_jupyter_channels);
-HANDLER(handle_jupyter_sessions);
-HANDLER(handle_jupyter_session_start);
-HANDLER(handle_jupyter_session);
-HANDLER(handle_jupyter_session_change);
-HANDLER(handle_jupyter_session_end);
+HANDLER_OF(notebooks, handle_jupyter_api);
+HANDLER_OF(notebooks, handle_jupyter_specs);
+HANDLER_OF(notebooks, handle_jupyter_spec);
+HANDLER_OF(notebooks, handle_jupyter_status);
+HANDLER_OF(notebooks, handle_jupyter_kernels);
+HANDLER_OF(notebooks, handle_jupyter_kernel_start);
+HANDLER_OF(notebooks, handle_jupyter_kernel);
+HANDLER_OF(notebooks, handle_jupyter_kernel_end);
+HANDLER_OF(notebooks, handle_jupyter_interrupt);
+HANDLER_OF(notebooks, handle_jupyter_restart);
+HANDLER_OF(notebooks, handle_jupyter_channels);
+HANDLER_OF(notebooks, handle_jupyter_sessions);
+HANDLER_OF(notebooks, handle_jupyter_session_start);
+HANDLER_OF(notebooks, handle_jupyter_session);
+HANDLER_OF(notebooks, handle_jupyter_session_change);
+HANDLER_OF(notebooks, handle_jupyter_session_end);
 
 /* These need no state of the daemon (handle_docs.c). */
 HANDLER(handle_root);

@@ -10,10 +10,10 @@
 #include "front/http/auth.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/ports/port_head.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "net/conn.h"
 #include "net/http.h"
@@ -26,12 +26,11 @@ static bool no_such_port(struct http_exchange *x)
 	return false;
 }
 
-static bool host_or_owner(struct front *f, struct http_exchange *x, struct request_context *v,
-			  bool proven)
+static bool host_or_owner(struct http_exchange *x, struct request_context *v, bool proven)
 {
 	struct auth_verdict verdict;
 
-	auth_check_port(f->auth, x, proven, clock_now_ns(), &verdict);
+	auth_check_port(v->server->auth, x, proven, clock_now_ns(), &verdict);
 	memcpy(v->owner, verdict.owner, sizeof(v->owner));
 	if (verdict.status != 0)
 		serve_refuse(x, &verdict, NULL);
@@ -40,12 +39,12 @@ static bool host_or_owner(struct front *f, struct http_exchange *x, struct reque
 	return verdict.status == 0;
 }
 
-static bool by_token(struct front *f, struct http_exchange *x, struct request_context *v,
+static bool by_token(struct services *services, struct http_exchange *x, struct request_context *v,
 		     unsigned int number, const char *token, bool in_path)
 {
-	if (!host_or_owner(f, x, v, true))
+	if (!host_or_owner(x, v, true))
 		return false;
-	struct port *p = port_by_token(f, v->params.value[0], number, token);
+	struct port *p = port_by_token(services->sandboxes, v->params.value[0], number, token);
 
 	if (p) {
 		(void)snprintf(v->owner, sizeof(v->owner), "%s", p->sandbox->owner);
@@ -61,12 +60,12 @@ static bool by_token(struct front *f, struct http_exchange *x, struct request_co
 	return false;
 }
 
-static bool by_owner(struct front *f, struct http_exchange *x, struct request_context *v,
+static bool by_owner(struct services *services, struct http_exchange *x, struct request_context *v,
 		     unsigned int number)
 {
-	if (!host_or_owner(f, x, v, false))
+	if (!host_or_owner(x, v, false))
 		return false;
-	struct sandbox *s = own_sandbox(f, x, &v->params);
+	struct sandbox *s = own_sandbox(services, x, &v->params);
 
 	if (!s)
 		return false;
@@ -74,17 +73,17 @@ static bool by_owner(struct front *f, struct http_exchange *x, struct request_co
 	return v->work ? true : no_such_port(x);
 }
 
-bool port_admit(struct front *f, struct http_exchange *x, struct request_context *v)
+bool port_admit(struct services *services, struct http_exchange *x, struct request_context *v)
 {
 	const char *given = http_header(x, "x-caisson-port-token");
 	char token[PORT_TOKEN_LEN + 1];
 	unsigned int number;
 
 	if (!port_name_parse(v->params.value[1], &number, token))
-		return host_or_owner(f, x, v, true) && no_such_port(x);
+		return host_or_owner(x, v, true) && no_such_port(x);
 	if (token[0])
-		return by_token(f, x, v, number, token, true);
+		return by_token(services, x, v, number, token, true);
 	if (given)
-		return by_token(f, x, v, number, given, false);
-	return by_owner(f, x, v, number);
+		return by_token(services, x, v, number, given, false);
+	return by_owner(services, x, v, number);
 }

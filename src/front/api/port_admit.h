@@ -15,12 +15,12 @@
 
 #include <stdbool.h>
 
-struct front;
 struct http_exchange;
 struct request_context;
+struct services;
 
 /* port_admit() - True: the request context has the owner, and its work is the port. False: the
  * request is answered. */
-bool port_admit(struct front *f, struct http_exchange *x, struct request_context *v);
+bool port_admit(struct services *services, struct http_exchange *x, struct request_context *v);
 
 #endif

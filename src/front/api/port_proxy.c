@@ -23,10 +23,10 @@
 #include "front/cell/cell.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/services.h"
 #include "front/ports/port_head.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/refusal.h"
 #include "net/conn.h"
@@ -43,7 +43,7 @@
 	"allow-pointer-lock"
 
 struct port_proxy {
-	struct front *f;
+	struct services *services;
 	struct port *port;
 	struct port_proxy *prev, *next; /* in the port's list */
 	struct port_way way;
@@ -77,8 +77,8 @@ static void leave_port(struct port_proxy *p)
 	if (p->next)
 		p->next->prev = p->prev;
 	p->port->n_proxied--;
-	p->f->n_proxied--;
-	metric_set(G_PORT_CONNECTIONS, p->f->n_proxied);
+	p->services->n_proxied--;
+	metric_set(G_PORT_CONNECTIONS, p->services->n_proxied);
 	metric_add(M_PORT_BYTES, p->relay.up.taken + p->relay.up.given);
 }
 
@@ -94,7 +94,7 @@ static void end(struct port_proxy *p)
 	p->cell = NULL;
 	leave_port(p);
 	sandbox_leave(&p->entry);
-	loop_free_later(&p->f->loop, &p->reaper, p);
+	loop_free_later(p->services->loop, &p->reaper, p);
 }
 
 static void end_with(struct port_proxy *p, const struct refusal *why)
@@ -367,12 +367,13 @@ static void join_port(struct port_proxy *p, struct port *port)
 	port->cut = cut;
 	port->n_proxied++;
 	port->requests++;
-	p->f->n_proxied++;
-	metric_set(G_PORT_CONNECTIONS, p->f->n_proxied);
+	p->services->n_proxied++;
+	metric_set(G_PORT_CONNECTIONS, p->services->n_proxied);
 	metric_add(M_PORT_REQUESTS, 1);
 }
 
-void port_proxy_begin(struct port *port, struct http_exchange *x, const struct port_way *way)
+void port_proxy_begin(struct services *services, struct port *port, struct http_exchange *x,
+		      const struct port_way *way)
 {
 	struct port_proxy *p;
 
@@ -383,9 +384,9 @@ void port_proxy_begin(struct port *port, struct http_exchange *x, const struct p
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
-	p->f = port->sandbox->f;
+	p->services = services;
 	p->way = *way;
-	relay_init(&p->relay, &p->f->loop, HEAD_MAX, &relay_ops);
+	relay_init(&p->relay, p->services->loop, HEAD_MAX, &relay_ops);
 	join_port(p, port);
 	struct request_context *v = context_of(x);
 

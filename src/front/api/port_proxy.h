@@ -9,9 +9,11 @@
 struct http_exchange;
 struct port;
 struct port_way;
+struct services;
 
 /* port_proxy_begin() - Pass the request on; to be called from inside on_head. Answers @x in every
  * case, now or later, and frees itself. */
-void port_proxy_begin(struct port *port, struct http_exchange *x, const struct port_way *way);
+void port_proxy_begin(struct services *services, struct port *port, struct http_exchange *x,
+		      const struct port_way *way);
 
 #endif

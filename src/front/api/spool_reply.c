@@ -19,7 +19,7 @@
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/operations/operations.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "net/http.h"
 
 #define SLICE_BYTES (4u << 20)
@@ -185,7 +185,7 @@ void output_search(struct http_exchange *x, const struct output_query *q,
 	s->slice_bytes = q->glob ? GLOB_SLICE_BYTES : SLICE_BYTES;
 	s->at.from = q->offset;
 	s->x = x;
-	s->loop = &v->f->loop;
+	s->loop = v->server->loop;
 	s->find = find;
 	s->left = q->limit;
 	s->slice.fn = on_slice;

@@ -28,7 +28,7 @@
 #include "front/buckets/space.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/workspaces/workspaces.h"
 
 #define RETRY_MS 5000u
@@ -58,7 +58,7 @@ static int ask(struct space *p, enum bucket_op op, int *fds, size_t n,
 	memcpy(q.work, p->key, sizeof(q.work));
 	p->job.done = done;
 	p->job.moved = on_moved;
-	return bucket_ask(p->f->buckets, &p->job, &q, fds, n);
+	return bucket_ask(p->buckets, &p->job, &q, fds, n);
 }
 
 /* ---- from the bucket ----------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static int begin_pull(struct space *p)
 	int r = ask(p, BUCKET_PULL, &pair[1], 1, on_pulled);
 
 	if (r == 0)
-		r = workspace_store_ask(&p->f->workspaces->store, &p->import, &q, in);
+		r = workspace_store_ask(&p->buckets->workspaces->store, &p->import, &q, in);
 	if (r < 0)
 		bucket_stop(&p->job);
 	return r;
@@ -173,7 +173,7 @@ static bool is_used(const struct space *p)
 {
 	const struct workspace *w = space_workspace(p);
 
-	for (struct sandbox *s = NULL; w && (s = workspaces_user(p->f, w, s));)
+	for (struct sandbox *s = NULL; w && (s = workspaces_user(p->buckets->workspaces, w, s));)
 		if (s->spec.workspace.tree[0])
 			return true;
 	return false;
@@ -215,8 +215,9 @@ static void schedule(struct space *p)
 	p->fails++;
 	p->retry.fn = on_retry;
 	p->retry.arg = p;
-	timer_set(&p->f->loop, &p->retry,
-		  p->f->loop.now_ns + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_NS_PER_MS);
+	timer_set(p->buckets->loop, &p->retry,
+		  p->buckets->loop->now_ns +
+			  (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_NS_PER_MS);
 }
 
 static void push_failed(struct space *p, int code, const char *why)
@@ -256,7 +257,7 @@ static int export(struct space *p, int *ret)
 
 	memcpy(q.key, p->key, sizeof(p->key));
 	*ret = pair[0];
-	return workspace_store_ask(&p->f->workspaces->store, NULL, &q, out);
+	return workspace_store_ask(&p->buckets->workspaces->store, NULL, &q, out);
 }
 
 static void begin_push(struct space *p)
@@ -297,9 +298,9 @@ static void step(struct space *p)
 	}
 }
 
-static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, void *arg)
+static void fill(struct buckets *buckets, struct workspace *w, workspace_done_fn *done, void *arg)
 {
-	struct space *p = space_of(f, w);
+	struct space *p = space_of(buckets, w);
 
 	if (!p || space_wait(p, done, arg) < 0) {
 		struct refusal why;
@@ -315,9 +316,9 @@ static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, 
 		step(p);
 }
 
-static void written(struct front *f, struct workspace *w, uint64_t old_generation)
+static void written(struct buckets *buckets, struct workspace *w, uint64_t old_generation)
 {
-	struct space *p = space_of(f, w);
+	struct space *p = space_of(buckets, w);
 
 	(void)old_generation;
 	if (!p)
@@ -329,10 +330,10 @@ static void written(struct front *f, struct workspace *w, uint64_t old_generatio
 	step(p);
 }
 
-static void tell(struct front *f, const struct workspace *w, struct json *j)
+static void tell(struct buckets *buckets, const struct workspace *w, struct json *j)
 {
 	static const char *const doing[] = { NULL, "looking", "pulling", "pulling", "pushing" };
-	const struct space *p = space_of(f, w);
+	const struct space *p = space_of(buckets, w);
 
 	if (!p)
 		return;
@@ -354,9 +355,9 @@ static void tell(struct front *f, const struct workspace *w, struct json *j)
 	json_object_end(j);
 }
 
-static bool is_ahead(struct front *f, const struct workspace *w)
+static bool is_ahead(struct buckets *buckets, const struct workspace *w)
 {
-	const struct space *p = space_of(f, w);
+	const struct space *p = space_of(buckets, w);
 
 	return p && (p->dirty || p->phase != SPACE_IDLE);
 }
@@ -368,9 +369,9 @@ static void on_forgot(struct bucket_job *j, const struct bucket_reply *r)
 }
 
 /* The workspace is gone. The bucket keeps its content. */
-static void forgotten(struct front *f, const struct workspace *w)
+static void forgotten(struct buckets *buckets, const struct workspace *w)
 {
-	struct space *p = space_of(f, w);
+	struct space *p = space_of(buckets, w);
 	struct bucket_job *j = p ? calloc(1, sizeof(*j)) : NULL;
 	struct bucket_req q = { .op = BUCKET_FORGET };
 
@@ -378,18 +379,18 @@ static void forgotten(struct front *f, const struct workspace *w)
 		memcpy(q.place, p->place, sizeof(q.place));
 		memcpy(q.work, p->key, sizeof(q.work));
 		j->done = on_forgot;
-		if (bucket_ask(f->buckets, j, &q, NULL, 0) < 0)
+		if (bucket_ask(buckets, j, &q, NULL, 0) < 0)
 			free(j);
 	}
 	if (p)
 		space_drop(p);
 }
 
-static bool backs(const struct front *f, const struct workspace *w)
+static bool backs(const struct buckets *buckets, const struct workspace *w)
 {
 	char ignored[BUCKET_PLACE_MAX + 1];
 
-	return space_place(&f->config, w, ignored);
+	return space_place(&buckets->daemon->config, w, ignored);
 }
 
 static const struct workspace_backing ops = {
@@ -401,21 +402,15 @@ static const struct workspace_backing ops = {
 	.forgotten = forgotten,
 };
 
-void backing_start(struct front *f)
+void backing_start(struct buckets *buckets)
 {
-	if (!f->config.workspace_buckets[0])
+	if (!buckets->daemon->config.workspace_buckets[0])
 		return;
-	f->workspaces->backing = &ops;
-	for (struct workspace *w = f->workspaces->all; w; w = w->next) {
-		struct space *p = backs(f, w) ? space_of(f, w) : NULL;
+	buckets->workspaces->backing = &ops;
+	for (struct workspace *w = buckets->workspaces->all; w; w = w->next) {
+		struct space *p = backs(buckets, w) ? space_of(buckets, w) : NULL;
 
 		if (p)
 			step(p);
 	}
-}
-
-void backing_end(struct front *f)
-{
-	(void)f;
-	spaces_drop_all();
 }

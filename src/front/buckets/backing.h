@@ -7,11 +7,9 @@
 #ifndef CAISSON_FRONT_BUCKETS_BACKING_H
 #define CAISSON_FRONT_BUCKETS_BACKING_H
 
-struct front;
+struct buckets;
 
 /* backing_start() - When the workspaces are known: push what a former daemon did not. */
-void backing_start(struct front *f);
-/* backing_end() - Stop everything; workspaces that were not pushed stay recorded. */
-void backing_end(struct front *f);
+void backing_start(struct buckets *buckets);
 
 #endif

@@ -26,6 +26,7 @@
 #include "base/spawn.h"
 #include "client/program.h"
 #include "front/support/config.h"
+#include "front/support/daemon.h"
 #include "front/support/log.h"
 #include "front/support/service_link.h"
 #include "vault/source.h"
@@ -104,7 +105,7 @@ static int wait_ready(int fd, struct err *e)
 	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? err_set(e, -errno, "set up its socket") : 0;
 }
 
-int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, struct err *e)
+int buckets_start(struct buckets *b, struct err *e)
 {
 	/* Variables that it inherits: proxies. */
 	static const char *const names[] = {
@@ -112,12 +113,13 @@ int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, 
 		"no_proxy=",    "ALL_PROXY=",   "all_proxy=",  NULL
 	};
 	static struct words w;
+	const struct config *c = &b->daemon->config;
 	char *envp[ARRAY_SIZE(names)];
 	struct spawn s = { .argv = w.list, .envp = envp, .n_fds = 2 };
 	/* The keeper has them for the next front. This front closes them before its jail. */
 	_fd_ int keys = inherited_keys();
 
-	*b = (struct buckets){ .loop = loop, .fd = -1, .artifacts = c->s3_bucket };
+	b->artifacts = c->s3_bucket;
 	if (!c->s3_bucket && !c->workspace_buckets[0])
 		return 0;
 	_fd_ int dir = service_open_dir(c->state, "buckets", e);

@@ -14,11 +14,14 @@
 #include "wire/bucket.h"
 
 struct bucket_job;
-struct config;
+struct daemon;
 struct err;
+struct workspaces;
 
 struct buckets {
-	struct loop *loop;
+	struct daemon *daemon;
+	struct loop *loop; /* the daemon's */
+	struct workspaces *workspaces;
 	int fd;                     /* -1: nothing is configured, or it is gone */
 	bool artifacts;             /* there is a place for artifacts of executions */
 	size_t live;                /* jobs that were begun */
@@ -45,7 +48,7 @@ struct bucket_job {
 };
 
 /* buckets_start() - Before the jail. An error in the configuration stops the start. */
-int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, struct err *e);
+int buckets_start(struct buckets *b, struct err *e);
 void buckets_free(struct buckets *b);
 
 /*

@@ -14,7 +14,8 @@
 #include "base/fd.h"
 #include "front/files/artifact.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
+#include "front/workspaces/workspaces.h"
 
 #define PENDING_MAX (2u << 20)
 #define PENDING_HIGH (256u << 10)
@@ -29,7 +30,7 @@ static void close_pipe(struct publish *p)
 static void stop(struct publish *p)
 {
 	p->over = true;
-	loop_undefer(&p->f->loop, &p->end);
+	loop_undefer(p->buckets->loop, &p->end);
 	file_call_release(&p->call);
 	bucket_stop(&p->job);
 	if (p->out.fd >= 0)
@@ -52,7 +53,7 @@ static void finish(struct publish *p, int code, const char *why)
 	p->over = true;
 	p->code = code;
 	(void)snprintf(p->why, sizeof(p->why), "%s", why);
-	loop_defer(&p->f->loop, &p->end); /* the caller may be the call that is stopped */
+	loop_defer(p->buckets->loop, &p->end); /* the caller may be the call that is stopped */
 }
 
 /* ---- into the pipe ------------------------------------------------------------------------- */
@@ -118,10 +119,11 @@ static void on_stat(struct file_call *c, const struct files_stat *st, struct fil
 	p->out = (struct watch){ .fd = pair[1], .fn = on_writable, .arg = p };
 	p->job.done = on_put;
 	p->job.arg = p;
-	if (fcntl(p->out.fd, F_SETFL, O_NONBLOCK) < 0 || loop_add(&p->f->loop, &p->out, NULL) < 0) {
+	if (fcntl(p->out.fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    loop_add(p->buckets->loop, &p->out, NULL) < 0) {
 		fd_close(pair[0]);
 		finish(p, -ENOMEM, "the pipe cannot be watched");
-	} else if (bucket_ask(p->f->buckets, &p->job, &p->q, pair, 1) < 0) {
+	} else if (bucket_ask(p->buckets, &p->job, &p->q, pair, 1) < 0) {
 		finish(p, -EPIPE, "caisson-bucket is gone, so no bucket can be reached");
 	}
 }
@@ -175,24 +177,26 @@ static int set_key(struct publish *p, const struct sandbox *s, const char *path)
 	return n < 0 || (size_t)n >= sizeof(p->q.key) ? -ENAMETOOLONG : 0;
 }
 
-struct publish *publish_new(struct front *f, struct sandbox *s, const char *path,
+struct publish *publish_new(struct buckets *buckets, struct sandbox *s, const char *path,
 			    void (*done)(struct publish *p), void *arg)
 {
 	struct publish *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->f = f;
+	p->buckets = buckets;
 	p->done = done;
 	p->arg = arg;
 	p->end = (struct deferred){ .fn = conclude, .arg = p };
 	p->out.fd = -1;
 	buf_init(&p->pending, PENDING_MAX);
 	p->q.op = BUCKET_PUT;
-	p->q.expires = (uint32_t)(f->config.s3_link_ms / 1000);
+	p->q.expires = (uint32_t)(buckets->daemon->config.s3_link_ms / 1000);
 	memcpy(p->q.place, BUCKETS_ARTIFACTS, sizeof(BUCKETS_ARTIFACTS));
 	(void)snprintf(p->q.type, sizeof(p->q.type), "%.127s", mime_of(path));
-	p->call = (struct file_call){ .f = f, .owner = p, .ops = &read_ops };
+	p->call = (struct file_call){ .sandboxes = buckets->workspaces->sandboxes,
+				      .owner = p,
+				      .ops = &read_ops };
 	p->call.q.op = FILES_READ;
 	p->call.q.length = UINT64_MAX;
 	if (set_key(p, s, path) < 0 || strlen(path) >= sizeof(p->call.path)) {
@@ -216,5 +220,5 @@ void publish_free(struct publish *p)
 	stop(p);
 	/* Not before the end of the round: the caller may be its own callback. */
 	p->end = (struct deferred){ .fn = reap, .arg = p };
-	loop_defer(&p->f->loop, &p->end);
+	loop_defer(p->buckets->loop, &p->end);
 }

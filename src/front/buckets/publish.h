@@ -15,13 +15,13 @@
 #include "front/buckets/buckets.h"
 #include "front/files/files.h"
 
-struct front;
+struct buckets;
 struct sandbox;
 
 struct publish {
 	void (*done)(struct publish *p);
 	void *arg;
-	struct front *f;
+	struct buckets *buckets;
 	struct file_call call;
 	struct bucket_job job;
 	struct bucket_req q;
@@ -41,7 +41,7 @@ struct publish {
  * publish_new() - @path: of a regular file, relative to /workspace. @done is called once, last, and
  * never from in here. NULL without memory.
  */
-struct publish *publish_new(struct front *f, struct sandbox *s, const char *path,
+struct publish *publish_new(struct buckets *buckets, struct sandbox *s, const char *path,
 			    void (*done)(struct publish *p), void *arg);
 
 /* publish_free() - Also from inside done; before done, that is not called any more. NULL is

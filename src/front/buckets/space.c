@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 #include "front/support/refusal.h"
 #include "front/workspaces/workspaces.h"
@@ -46,14 +46,14 @@ bool space_place(const struct config *c, const struct workspace *w, char *out)
 
 struct workspace *space_workspace(const struct space *p)
 {
-	struct workspace *w = p->f->workspaces->all;
+	struct workspace *w = p->buckets->workspaces->all;
 
 	while (w && strcmp(w->key, p->key) != 0)
 		w = w->next;
 	return w;
 }
 
-struct space *space_of(struct front *f, const struct workspace *w)
+struct space *space_of(struct buckets *buckets, const struct workspace *w)
 {
 	struct space *p = spaces;
 
@@ -64,11 +64,11 @@ struct space *space_of(struct front *f, const struct workspace *w)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	p->f = f;
+	p->buckets = buckets;
 	p->job.arg = p;
 	p->import.arg = p;
 	memcpy(p->key, w->key, sizeof(p->key));
-	(void)space_place(&f->config, w, p->place);
+	(void)space_place(&buckets->daemon->config, w, p->place);
 	json_t *kept = w->backing ? json_loads(w->backing, 0, NULL) : NULL;
 
 	p->dirty = json_is_true(json_object_get(kept, "dirty"));
@@ -89,7 +89,7 @@ void space_save(struct space *p)
 	}
 	free(w->backing);
 	w->backing = text;
-	(void)workspace_save(p->f, w, NULL); /* logs a failure itself */
+	(void)workspace_save(p->buckets->workspaces, w, NULL); /* logs a failure itself */
 }
 
 /* ---- who waits ----------------------------------------------------------------------------- */
@@ -106,9 +106,9 @@ int space_wait(struct space *p, workspace_done_fn *done, void *sandbox)
 }
 
 /* A sandbox that has ended meanwhile gets no answer. */
-static bool is_there(const struct front *f, const void *sandbox)
+static bool is_there(const struct sandboxes *sandboxes, const void *sandbox)
 {
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
 		if (s == sandbox)
 			return true;
 	return false;
@@ -117,7 +117,7 @@ static bool is_there(const struct front *f, const void *sandbox)
 /* Nobody reports writes in place one by one: count the workspace as ahead from now on. */
 static void note_writers(struct space *p, struct workspace *w)
 {
-	for (struct sandbox *s = NULL; (s = workspaces_user(p->f, w, s));)
+	for (struct sandbox *s = NULL; (s = workspaces_user(p->buckets->workspaces, w, s));)
 		if (s->spec.workspace.mode == WORKSPACE_RW && !p->dirty) {
 			p->dirty = true;
 			space_save(p);
@@ -136,7 +136,7 @@ void space_answer(struct space *p, const struct refusal *why)
 		struct waiter *one = list;
 
 		list = one->next;
-		if (w && is_there(p->f, one->arg))
+		if (w && is_there(p->buckets->workspaces->sandboxes, one->arg))
 			one->done(w, one->arg, why);
 		free(one);
 	}
@@ -186,7 +186,7 @@ void space_drop(struct space *p)
 		}
 	timer_cancel(&p->retry);
 	bucket_stop(&p->job);
-	service_link_forget(&p->f->workspaces->store.link, &p->import.call);
+	service_link_forget(&p->buckets->workspaces->store.link, &p->import.call);
 	while (p->waiters) {
 		struct waiter *one = p->waiters;
 

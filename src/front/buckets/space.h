@@ -16,8 +16,8 @@
 #include "front/workspaces/workspaces.h"
 #include "net/loop.h"
 
+struct buckets;
 struct config;
-struct front;
 struct refusal;
 struct waiter;
 
@@ -26,7 +26,7 @@ enum space_phase { SPACE_IDLE, SPACE_LOOKING, SPACE_PULLING, SPACE_KEEPING, SPAC
 /* A workspace that is in a bucket. */
 struct space {
 	struct space *next;
-	struct front *f;
+	struct buckets *buckets;
 	char key[WORKSPACE_STORE_KEY_LEN + 1];
 	char place[BUCKET_PLACE_MAX + 1];
 	enum space_phase phase;
@@ -50,7 +50,7 @@ bool space_place(const struct config *c, const struct workspace *w, char *out);
 
 /* space_of() - That of a workspace which has a place; made when it is asked for first. NULL: no
  * memory. */
-struct space *space_of(struct front *f, const struct workspace *w);
+struct space *space_of(struct buckets *buckets, const struct workspace *w);
 /* space_workspace() - NULL: it was removed. */
 struct workspace *space_workspace(const struct space *p);
 /* space_save() - Record whether it is ahead, for the next front. */
@@ -69,6 +69,7 @@ void space_succeeded(struct space *p, const char *what);
 
 /* space_drop() - Free it and stop its job; waiters get no answer. */
 void space_drop(struct space *p);
+/* spaces_drop_all() - Stop everything; workspaces that were not pushed stay recorded. */
 void spaces_drop_all(void);
 
 #endif

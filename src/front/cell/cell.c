@@ -23,9 +23,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/init_client.h"
+#include "front/cell/cells.h"
 #include "front/cell/image_use.h"
 #include "front/cell/kernel.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
@@ -41,23 +41,24 @@ static void on_created(struct warden_call *c, const struct warden_reply *reply, 
 static size_t add_mounts(const struct cell *r, struct cell_spec *spec, int *fds)
 {
 	bool fetcher = r->want && r->want->fetcher;
-	size_t n = r->f->cell_hooks->mounts(r->f, fetcher, spec, fds);
+	const struct cell_hooks *h = r->cells->hooks;
+	size_t n = h->mounts(h->packages, fetcher, spec, fds);
 
 	if (!fetcher)
-		n += mounts_add(r->f->mounts, &r->mounts, spec, fds + n);
+		n += mounts_add(r->cells->mounts, &r->mounts, spec, fds + n);
 	return n + (r->want ? r->want->add_mounts(r->want, spec, fds + n) : 0);
 }
 
 static int ask_for_cell(struct cell *r)
 {
 	static struct warden_req q;
-	struct front *f = r->f;
+	struct cells *cells = r->cells;
 	int fds[CELL_FDS_MAX];
 	size_t n = r->image->n_fds;
 
 	memset(&q, 0, sizeof(q));
 	q.op = WARDEN_CREATE;
-	q.spec = f->spec;
+	q.spec = cells->spec;
 	q.spec.limits = r->limits;
 	image_spec(r->image, &q.spec);
 	memcpy(fds, r->image->fds, n * sizeof(int));
@@ -66,7 +67,7 @@ static int ask_for_cell(struct cell *r)
 	r->create_call.fn = on_created;
 	r->create_call.arg = r;
 	n += add_mounts(r, &q.spec, &fds[n]);
-	return warden_link_ask(f->link, &r->create_call, &q, fds, n, NULL);
+	return warden_link_ask(cells->link, &r->create_call, &q, fds, n, NULL);
 }
 
 static void on_created(struct warden_call *c, const struct warden_reply *reply, int *fds,
@@ -102,18 +103,18 @@ static void on_late(struct timer *t)
 
 struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
 {
-	struct front *f = g->f;
+	struct cells *cells = g->cells;
 	struct cell *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	*r = (struct cell){ .f = f, .image = g, .slot = -1 };
+	*r = (struct cell){ .cells = cells, .image = g, .slot = -1 };
 	r->channel.fd = -1;
 	gauges_init(&r->gauges);
-	r->limits = limits ? *limits : f->spec.limits;
+	r->limits = limits ? *limits : cells->spec.limits;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		kernel_init(&r->kernels[i], r, &languages[i]);
-	f->n_cells++;
+	cells->n++;
 	return r;
 }
 
@@ -123,34 +124,34 @@ struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
  */
 #define CELL_FILES 24
 
-static int has_files(struct front *f, struct err *e)
+static int has_files(struct cells *cells, struct err *e)
 {
 	/* All descriptors below this one are in use. */
-	_fd_ int lowest = fcntl(f->link->link.watch.fd, F_DUPFD_CLOEXEC, 0);
-	size_t cells = 1;
+	_fd_ int lowest = fcntl(cells->link->link.watch.fd, F_DUPFD_CLOEXEC, 0);
+	size_t n = 1;
 
-	for (const struct image_use *g = NULL; (g = images_next(f, g));)
+	for (const struct image_use *g = NULL; (g = images_next(cells, g));)
 		for (size_t i = 0; i < POOL_KINDS; i++) /* these will open theirs */
-			cells += g->pool.rows[i].n_making;
-	if (lowest >= 0 && (size_t)lowest + cells * CELL_FILES <= f->files_max)
+			n += g->pool.rows[i].n_making;
+	if (lowest >= 0 && (size_t)lowest + n * CELL_FILES <= cells->daemon->files_max)
 		return 0;
 	return err_say(
 		e, -EMFILE,
 		"the daemon has no open files left for another one (limit %zu): end some, or raise "
 		"its limit (LimitNOFILE, ulimit -n)",
-		f->files_max);
+		cells->daemon->files_max);
 }
 
 struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool with_python,
 		       const struct cell_ops *ops, void *holder, struct err *e)
 {
-	struct front *f = g->f;
+	struct cells *cells = g->cells;
 
 	if (g->lost) {
 		(void)err_say(e, -ENOENT, "its image %.200s is not in the store any more", g->name);
 		return NULL;
 	}
-	if (has_files(f, e) < 0)
+	if (has_files(cells, e) < 0)
 		return NULL;
 	struct cell *r = cell_new(g, want ? &want->limits : NULL);
 
@@ -161,18 +162,18 @@ struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool w
 	cell_hold(r, ops, holder);
 	r->want_python = with_python;
 	r->want = want;
-	r->mounts = want ? want->mounts : f->mounts->pooled;
+	r->mounts = want ? want->mounts : cells->mounts->pooled;
 	r->zygote = g->supply.zygote;
 	r->asked_ns = clock_now_ns();
 	if (ask_for_cell(r) < 0) {
-		f->n_cells--;
+		cells->n--;
 		free(r);
 		(void)err_say(e, -EPIPE, "the warden could not be asked");
 		return NULL;
 	}
 	r->start_timer.fn = on_late;
 	r->start_timer.arg = r;
-	timer_set(&f->loop, &r->start_timer, f->loop.now_ns + START_NS);
+	timer_set(cells->loop, &r->start_timer, cells->loop->now_ns + START_NS);
 	return r;
 }
 
@@ -187,7 +188,7 @@ static void reap(struct deferred *d)
 
 void cell_end(struct cell *r)
 {
-	struct warden_link *l = r->f->link;
+	struct warden_link *l = r->cells->link;
 
 	if (r->ending)
 		return;
@@ -209,17 +210,18 @@ void cell_end(struct cell *r)
 		metric_add(M_CELLS_DESTROYED, 1);
 	}
 	r->handle = 0;
-	r->f->n_cells--;
+	r->cells->n--;
 	r->reaper.fn = reap;
 	r->reaper.arg = r;
-	loop_defer(&r->f->loop, &r->reaper);
+	loop_defer(r->cells->loop, &r->reaper);
 }
 
 static void ask_how(struct timer *t)
 {
 	struct cell *r = t->arg;
 
-	if (warden_link_ask_cell(r->f->link, &r->gone_call, WARDEN_USAGE, r->handle, 0, NULL) < 0) {
+	if (warden_link_ask_cell(r->cells->link, &r->gone_call, WARDEN_USAGE, r->handle, 0, NULL) <
+	    0) {
 		struct warden_reply none = { .code = -EPIPE };
 
 		r->gone_call.fn(&r->gone_call, &none, NULL, 0);
@@ -238,7 +240,7 @@ static void on_gone_usage(struct warden_call *c, const struct warden_reply *repl
 	if (reply->code == 0 && reply->usage.end == CELL_RUNNING && r->gone_tries++ < GONE_TRIES) {
 		r->gone_timer.fn = ask_how;
 		r->gone_timer.arg = r;
-		timer_set(&r->f->loop, &r->gone_timer, r->f->loop.now_ns + GONE_AGAIN_NS);
+		timer_set(r->cells->loop, &r->gone_timer, r->cells->loop->now_ns + GONE_AGAIN_NS);
 		return;
 	}
 	r->ops->gone(r, reply->code == 0 ? &reply->usage : &unknown);
@@ -353,8 +355,9 @@ static void on_channel(struct watch *w, uint32_t events)
 int cell_watch(struct cell *r, int channel)
 {
 	r->channel = (struct watch){ .fd = channel, .events = EPOLLIN, .fn = on_channel, .arg = r };
-	return fcntl(channel, F_SETFL, O_NONBLOCK) < 0 ? -errno :
-							 loop_add(&r->f->loop, &r->channel, NULL);
+	return fcntl(channel, F_SETFL, O_NONBLOCK) < 0 ?
+		       -errno :
+		       loop_add(r->cells->loop, &r->channel, NULL);
 }
 
 /* ---- while it lives ------------------------------------------------------------------------ */
@@ -403,8 +406,8 @@ void cell_usage(struct cell *r)
 		return;
 	r->usage_call.fn = on_usage;
 	r->usage_call.arg = r;
-	if (!r->handle || warden_link_ask_cell(r->f->link, &r->usage_call, WARDEN_USAGE, r->handle,
-					       0, NULL) < 0) {
+	if (!r->handle || warden_link_ask_cell(r->cells->link, &r->usage_call, WARDEN_USAGE,
+					       r->handle, 0, NULL) < 0) {
 		struct warden_reply none = { .code = -EPIPE };
 
 		on_usage(&r->usage_call, &none, NULL, 0);

@@ -24,12 +24,13 @@
 #include "wire/init.h"
 #include "wire/warden.h"
 
+struct cell;
+struct cells;
 struct err;
 struct files_request;
-struct front;
 struct image_use;
 struct keeper_slot;
-struct cell;
+struct packages;
 
 /* Requests to pid 1 whose answer only marks a moment: this plus a language. Commands begin at 1. */
 #define CELL_SETTLE 0xffffff00u
@@ -92,7 +93,9 @@ struct cell_want {
 /* Mounts of a part above cells, for each of them. */
 struct cell_hooks {
 	/* Mounts of packages. Return: how many descriptors were put into @fds. */
-	size_t (*mounts)(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds);
+	size_t (*mounts)(const struct packages *packages, bool fetcher, struct cell_spec *spec,
+			 int *fds);
+	const struct packages *packages; /* for mounts */
 };
 
 struct cell_ops {
@@ -116,7 +119,7 @@ struct cell_ops {
 };
 
 struct cell {
-	struct front *f;
+	struct cells *cells;
 	struct image_use *image; /* lives longer */
 	const struct cell_ops *ops;
 	void *holder;

@@ -26,10 +26,10 @@
 #include "base/json.h"
 #include "client/init_client.h"
 #include "front/cell/cell.h"
+#include "front/cell/cells.h"
 #include "front/cell/image_use.h"
 #include "front/cell/keep.h"
 #include "front/cell/kernel.h"
-#include "front/support/front.h"
 #include "front/support/random_id.h"
 
 #define STEP_NS (200 * CLOCK_NS_PER_MS)
@@ -60,17 +60,17 @@ static void on_step(struct timer *t)
 	static const struct cell_usage none = { .end = CELL_END_CLIENT };
 	struct kernel *s = t->arg;
 	struct cell *r = s->cell;
-	uint64_t now = r->f->loop.now_ns;
+	uint64_t now = r->cells->loop->now_ns;
 
 	if (now < s->settle_until_ns) {
 		if (!s->probe[0])
 			probe(s);
 		else if (!s->rested)
 			cell_interrupt(r, s);
-		timer_set(&r->f->loop, t, now + STEP_NS);
+		timer_set(r->cells->loop, t, now + STEP_NS);
 	} else if (now < s->settle_until_ns + KILL_NS) {
 		cell_kill_all(r);
-		timer_set(&r->f->loop, t, s->settle_until_ns + KILL_NS);
+		timer_set(r->cells->loop, t, s->settle_until_ns + KILL_NS);
 	} else {
 		r->ops->gone(r, &none);
 	}
@@ -85,10 +85,10 @@ static void settle(struct kernel *s)
 	s->rested = false;
 	s->probe[0] = '\0';
 	kernel_idle(&s->pipes, false);
-	s->settle_until_ns = r->f->loop.now_ns + GRACE_NS;
+	s->settle_until_ns = r->cells->loop->now_ns + GRACE_NS;
 	s->settle.fn = on_step;
 	s->settle.arg = s;
-	timer_set(&r->f->loop, &s->settle, r->f->loop.now_ns + STEP_NS);
+	timer_set(r->cells->loop, &s->settle, r->cells->loop->now_ns + STEP_NS);
 	cell_interrupt(r, s);
 }
 
@@ -170,8 +170,8 @@ static bool adopt_kernel(struct kernel *s, const struct keeper_kernel *was)
 	struct cell *r = s->cell;
 	int fds[KEEPER_FDS_MAX];
 	size_t want = was->command ? 4 : 5;
-	size_t n = keep_take(r->f->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id), fds,
-			     ARRAY_SIZE(fds));
+	size_t n = keep_take(r->cells->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id),
+			     fds, ARRAY_SIZE(fds));
 	bool joined = n == want && !is_over(fds[KERNEL_FD_OUT], 0) &&
 		      !(n > KERNEL_FDS && is_over(fds[KERNEL_FDS], POLLIN)) &&
 		      kernel_join(s, was, fds, n);
@@ -208,9 +208,9 @@ static unsigned int adopt_kernels(struct cell *r, const struct keeper_slot *was)
 int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 	       const struct keeper_slot *was, struct cell **ret, unsigned int *ret_lost)
 {
-	struct front *f = g->f;
+	struct cells *cells = g->cells;
 	int fds[KEEPER_FDS_MAX];
-	size_t n = keep_take(f->keep, keep_key(slot, KEEPER_CELL), fds, ARRAY_SIZE(fds));
+	size_t n = keep_take(cells->keep, keep_key(slot, KEEPER_CELL), fds, ARRAY_SIZE(fds));
 	bool over = n > 0 && is_over(fds[0], 0);
 	struct cell *r = n > 0 && !over ? cell_new(g, limits) : NULL;
 
@@ -230,7 +230,8 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 	r->create_call.fn = on_claimed;
 	r->create_call.arg = r;
 	if (cell_watch(r, fds[0]) < 0 ||
-	    warden_link_ask_cell(f->link, &r->create_call, WARDEN_CLAIM, r->handle, 0, NULL) < 0) {
+	    warden_link_ask_cell(cells->link, &r->create_call, WARDEN_CLAIM, r->handle, 0, NULL) <
+		    0) {
 		r->handle = 0; /* so that it is not destroyed */
 		cell_end(r);
 		return -ENOENT;

@@ -7,13 +7,13 @@
  * (sandbox_note()): if the front is killed in between, the next front counts it.
  */
 #include "front/cell/cell.h"
+#include "front/cell/cells.h"
 #include "front/cell/keep.h"
 #include "front/cell/kernel.h"
-#include "front/support/front.h"
 
 static struct keeper_slot *slot_of(const struct cell *r)
 {
-	return keep_slot(r->f->keep, r->slot);
+	return keep_slot(r->cells->keep, r->slot);
 }
 
 static struct keeper_kernel *kept(const struct kernel *s)
@@ -47,8 +47,8 @@ void kernel_keep(struct kernel *s)
 	for (size_t i = 0; i < n; i++)
 		if (fds[i] < 0)
 			return;
-	keep_put(s->cell->f->keep, keep_key(s->cell->slot, KEEPER_KERNEL + s->language->id), fds,
-		 n);
+	keep_put(s->cell->cells->keep, keep_key(s->cell->slot, KEEPER_KERNEL + s->language->id),
+		 fds, n);
 	s->kept = true;
 	kernel_pipes_tell(&s->pipes, &to->writing);
 }
@@ -60,7 +60,7 @@ void kernel_unkeep(struct kernel *s)
 	if (!to || !s->kept)
 		return;
 	__atomic_store_n(&to->state, KEPT_ENDING, __ATOMIC_RELEASE);
-	keep_drop(s->cell->f->keep, keep_key(s->cell->slot, KEEPER_KERNEL + s->language->id));
+	keep_drop(s->cell->cells->keep, keep_key(s->cell->slot, KEEPER_KERNEL + s->language->id));
 	s->kept = false;
 }
 
@@ -92,7 +92,7 @@ void cell_note(struct cell *r)
 void cell_keep(struct cell *r, int slot)
 {
 	int fds[1 + GAUGE_MAX_] = { r->channel.fd };
-	struct keeper_slot *to = keep_slot(r->f->keep, slot);
+	struct keeper_slot *to = keep_slot(r->cells->keep, slot);
 	uint32_t gauges = 0;
 	size_t n = 1;
 
@@ -104,7 +104,7 @@ void cell_keep(struct cell *r, int slot)
 			gauges |= 1u << i;
 			fds[n++] = r->gauges.fd[i];
 		}
-	keep_put(r->f->keep, keep_key(slot, KEEPER_CELL), fds, n);
+	keep_put(r->cells->keep, keep_key(slot, KEEPER_CELL), fds, n);
 	to->gauges = gauges;
 	to->names = r->names;
 	to->layers = r->layers;
@@ -126,9 +126,9 @@ void cell_unkeep(struct cell *r)
 		if (!s->kept)
 			continue;
 		kernel_pipes_tell(&s->pipes, NULL);
-		keep_drop(r->f->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id));
+		keep_drop(r->cells->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id));
 		s->kept = false;
 	}
-	keep_drop(r->f->keep, keep_key(r->slot, KEEPER_CELL));
+	keep_drop(r->cells->keep, keep_key(r->slot, KEEPER_CELL));
 	r->slot = -1;
 }

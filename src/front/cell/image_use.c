@@ -24,7 +24,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/image_opener_client.h"
-#include "front/support/front.h"
+#include "front/cell/cells.h"
 #include "front/support/log.h"
 #include "front/support/refusal.h"
 #include "image/ref.h"
@@ -143,10 +143,10 @@ static bool is_over(const struct image_use *g)
 
 static void on_tick(struct timer *t)
 {
-	struct front *f = t->arg;
-	uint64_t now = f->loop.now_ns;
+	struct cells *cells = t->arg;
+	uint64_t now = cells->loop->now_ns;
 
-	for (struct image_use **at = &f->images->others; *at;) {
+	for (struct image_use **at = &cells->images->others; *at;) {
 		struct image_use *g = *at;
 
 		if (g->holders == 0 && (g->stale || now - g->used_ns > IDLE_NS))
@@ -159,17 +159,17 @@ static void on_tick(struct timer *t)
 		let_go(g);
 		free(g);
 	}
-	if (f->images->others)
-		timer_set(&f->loop, t, now + TICK_NS);
+	if (cells->images->others)
+		timer_set(cells->loop, t, now + TICK_NS);
 }
 
 /* Close the image that was unused for longest. If all are in use there is one more. */
-static void make_room(struct front *f)
+static void make_room(struct cells *cells)
 {
 	struct image_use *oldest = NULL;
 	size_t n = 0;
 
-	for (struct image_use *g = f->images->others; g; g = g->next) {
+	for (struct image_use *g = cells->images->others; g; g = g->next) {
 		n += !g->ending;
 		if (!g->ending && g->holders == 0 && (!oldest || g->used_ns < oldest->used_ns))
 			oldest = g;
@@ -196,13 +196,14 @@ static void adopt_loan(struct image_use *g, struct loan *l)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_REF_MAX],
+int image_name(const struct cells *cells, const char *text, char ret[IMAGE_OPENER_REF_MAX],
 	       struct err *e)
 {
 	struct ref ref;
 
 	ret[0] = '\0';
-	if (strcmp(text, f->config.image) == 0 || strcmp(text, f->images->own.name) == 0)
+	if (strcmp(text, cells->daemon->config.image) == 0 ||
+	    strcmp(text, cells->images->own.name) == 0)
 		return 0;
 	if (strcmp(text, "host") == 0 || strncmp(text, "dir:", 4) == 0)
 		return err_say(e, -EINVAL,
@@ -212,14 +213,14 @@ int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_RE
 	if (r < 0)
 		return r;
 	ref_format(&ref, ret);
-	if (strcmp(ret, f->images->own.name) == 0)
+	if (strcmp(ret, cells->images->own.name) == 0)
 		ret[0] = '\0';
 	return 0;
 }
 
-static struct image_use *find(struct front *f, const char *name, const char *digest)
+static struct image_use *find(struct cells *cells, const char *name, const char *digest)
 {
-	for (struct image_use *g = f->images->others; g; g = g->next)
+	for (struct image_use *g = cells->images->others; g; g = g->next)
 		if (!g->ending && strcmp(g->name, name) == 0 &&
 		    (digest ? strcmp(g->digest, digest) == 0 : !g->stale))
 			return g;
@@ -227,25 +228,25 @@ static struct image_use *find(struct front *f, const char *name, const char *dig
 }
 
 /* @l NULL: the image is not in the store any more. */
-static struct image_use *add(struct front *f, const char *name, struct loan *l)
+static struct image_use *add(struct cells *cells, const char *name, struct loan *l)
 {
 	struct image_use *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
-	make_room(f);
-	g->f = f;
+	make_room(cells);
+	g->cells = cells;
 	if (l)
 		adopt_loan(g, l);
 	g->lost = !l;
 	(void)snprintf(g->name, sizeof(g->name), "%s", name);
-	g->next = f->images->others;
-	f->images->others = g;
-	if (!f->images->tick.loop)
-		timer_set(&f->loop, &f->images->tick, f->loop.now_ns + TICK_NS);
+	g->next = cells->images->others;
+	cells->images->others = g;
+	if (!cells->images->tick.loop)
+		timer_set(cells->loop, &cells->images->tick, cells->loop->now_ns + TICK_NS);
 	log_event(LOG_LEVEL_INFO, "image_begin", F_STR("image", g->name),
 		  F_STR("digest", g->digest), F_UINT("layers", g->n_layers));
-	if (f->images->started)
+	if (cells->images->started)
 		begin(g);
 	return g;
 }
@@ -276,7 +277,7 @@ static void by_digest(const char *name, const char *digest, char ret[IMAGE_OPENE
 	ref_format(&ref, ret);
 }
 
-static struct image_use *borrow(struct front *f, const char *name, const char *digest,
+static struct image_use *borrow(struct cells *cells, const char *name, const char *digest,
 				struct refusal *ret)
 {
 	static struct loan loan;
@@ -287,52 +288,52 @@ static struct image_use *borrow(struct front *f, const char *name, const char *d
 		by_digest(name, digest, ref);
 	else
 		(void)snprintf(ref, sizeof(ref), "%s", name);
-	int r = image_opener_ask(f->images->opener, ref, program_names(), &loan, &e);
+	int r = image_opener_ask(cells->images->opener, ref, program_names(), &loan, &e);
 
 	if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
 		/* A late answer would be taken for that of the next request. */
-		f->images->opener = fd_close(f->images->opener);
+		cells->images->opener = fd_close(cells->images->opener);
 		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e.msg));
 	}
 	if (r < 0)
 		return refuse(ret, REFUSAL_INVALID, "image_unavailable", e.msg);
-	struct image_use *was = find(f, name, digest);
+	struct image_use *was = find(cells, name, digest);
 
 	if (was && strcmp(was->digest, loan.reply.digest) == 0) {
 		loan_close(&loan);
-		was->checked_ns = f->loop.now_ns;
+		was->checked_ns = cells->loop->now_ns;
 		return was;
 	}
 	if (was)
 		was->stale = true;
-	struct image_use *g = add(f, name, &loan);
+	struct image_use *g = add(cells, name, &loan);
 
 	loan_close(&loan);
 	if (!g)
 		return refuse(ret, REFUSAL_UNAVAILABLE, "out_of_memory",
 			      "the daemon is out of memory");
-	g->checked_ns = digest ? 0 : f->loop.now_ns;
+	g->checked_ns = digest ? 0 : cells->loop->now_ns;
 	return g;
 }
 
-struct image_use *image_get(struct front *f, const char *name, const char *digest,
+struct image_use *image_get(struct cells *cells, const char *name, const char *digest,
 			    struct refusal *ret)
 {
-	struct image_use *g = &f->images->own;
+	struct image_use *g = &cells->images->own;
 
 	if (name[0]) {
-		g = find(f, name, digest);
-		if (!g || (!digest && f->loop.now_ns - g->checked_ns > CHECK_NS))
-			g = borrow(f, name, digest, ret);
+		g = find(cells, name, digest);
+		if (!g || (!digest && cells->loop->now_ns - g->checked_ns > CHECK_NS))
+			g = borrow(cells, name, digest, ret);
 	}
 	if (g)
 		image_hold(g);
 	return g;
 }
 
-struct image_use *image_lost(struct front *f, const char *name, const char *digest)
+struct image_use *image_lost(struct cells *cells, const char *name, const char *digest)
 {
-	struct image_use *g = add(f, name, NULL);
+	struct image_use *g = add(cells, name, NULL);
 
 	if (!g)
 		return NULL;
@@ -346,20 +347,20 @@ struct image_use *image_lost(struct front *f, const char *name, const char *dige
 void image_hold(struct image_use *g)
 {
 	g->holders++;
-	g->used_ns = g->f->loop.now_ns;
+	g->used_ns = g->cells->loop->now_ns;
 }
 
 void image_release(struct image_use *g)
 {
 	g->holders--;
-	g->used_ns = g->f->loop.now_ns;
+	g->used_ns = g->cells->loop->now_ns;
 }
 
-struct image_use *images_next(struct front *f, const struct image_use *g)
+struct image_use *images_next(struct cells *cells, const struct image_use *g)
 {
 	if (!g)
-		return &f->images->own;
-	return g == &f->images->own ? f->images->others : g->next;
+		return &cells->images->own;
+	return g == &cells->images->own ? cells->images->others : g->next;
 }
 
 /* ---- the daemon's own ---------------------------------------------------------------------- */
@@ -389,10 +390,11 @@ static int open_dir(struct image_use *g, const char *path, struct err *e)
 	return 0;
 }
 
-static int open_stored(struct front *f, struct image_use *g, struct err *e)
+static int open_stored(struct cells *cells, struct image_use *g, struct err *e)
 {
 	static struct loan loan;
-	int r = image_opener_ask(f->images->opener, f->config.image, program_names(), &loan, e);
+	int r = image_opener_ask(cells->images->opener, cells->daemon->config.image,
+				 program_names(), &loan, e);
 
 	if (r < 0)
 		return err_wrap(e, "--image");
@@ -400,18 +402,18 @@ static int open_stored(struct front *f, struct image_use *g, struct err *e)
 	return 0;
 }
 
-int images_open(struct front *f, struct err *e)
+int images_open(struct cells *cells, struct err *e)
 {
-	struct image_use *g = &f->images->own;
-	const char *image = f->config.image;
-	int r = image_opener_start(f->config.image_store, NULL, e);
+	struct image_use *g = &cells->images->own;
+	const char *image = cells->daemon->config.image;
+	int r = image_opener_start(cells->daemon->config.image_store, NULL, e);
 
 	if (r < 0)
 		return r;
-	f->images->opener = r;
-	f->images->tick.fn = on_tick;
-	f->images->tick.arg = f;
-	g->f = f;
+	cells->images->opener = r;
+	cells->images->tick.fn = on_tick;
+	cells->images->tick.arg = cells;
+	g->cells = cells;
 	g->kind = CELL_IMAGE_HOST;
 	g->holders = 1;
 	(void)snprintf(g->name, sizeof(g->name), "%s", image);
@@ -423,20 +425,21 @@ int images_open(struct front *f, struct err *e)
 		look_for_languages(g, root);
 		return 0;
 	}
-	return strncmp(image, "dir:", 4) == 0 ? open_dir(g, image + 4, e) : open_stored(f, g, e);
+	return strncmp(image, "dir:", 4) == 0 ? open_dir(g, image + 4, e) :
+						open_stored(cells, g, e);
 }
 
-void images_start(struct front *f)
+void images_start(struct cells *cells)
 {
-	f->images->started = true;
-	for (struct image_use *g = NULL; (g = images_next(f, g));)
+	cells->images->started = true;
+	for (struct image_use *g = NULL; (g = images_next(cells, g));)
 		begin(g);
 }
 
-void images_stop(struct front *f)
+void images_stop(struct cells *cells)
 {
-	timer_cancel(&f->images->tick);
-	for (struct image_use *g = NULL; (g = images_next(f, g));) {
+	timer_cancel(&cells->images->tick);
+	for (struct image_use *g = NULL; (g = images_next(cells, g));) {
 		pool_stop(&g->pool);
 		zygote_supply_stop(&g->supply);
 	}

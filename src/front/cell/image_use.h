@@ -25,12 +25,12 @@
 #include "wire/image_opener.h"
 #include "wire/warden.h"
 
+struct cells;
 struct err;
-struct front;
 struct refusal;
 
 struct image_use {
-	struct front *f;
+	struct cells *cells;
 	struct image_use *next;
 	char name[IMAGE_OPENER_REF_MAX]; /* host, dir:PATH, or the canonical reference */
 	char digest[72];                 /* of its manifest; "": it has none */
@@ -60,17 +60,17 @@ struct images {
 };
 
 /* images_open() - Before the jail: start the image opener, open the daemon's own image. */
-int images_open(struct front *f, struct err *e);
+int images_open(struct cells *cells, struct err *e);
 /* images_start() - In the jail, with a warden: zygotes and cells may be made. images_stop(): no
  * more. */
-void images_start(struct front *f);
-void images_stop(struct front *f);
+void images_start(struct cells *cells);
+void images_stop(struct cells *cells);
 
 /*
  * image_name() - The canonical reference of @text; "" for the daemon's own image. 0, or -EINVAL
  * with the error.
  */
-int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_REF_MAX],
+int image_name(const struct cells *cells, const char *text, char ret[IMAGE_OPENER_REF_MAX],
 	       struct err *e);
 
 /*
@@ -78,11 +78,11 @@ int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_RE
  * one that the name stands for now; or NULL. NULL with @ret: it is not in the store, or cannot be
  * opened.
  */
-struct image_use *image_get(struct front *f, const char *name, const char *digest,
+struct image_use *image_get(struct cells *cells, const char *name, const char *digest,
 			    struct refusal *ret);
 /* image_lost() - For a sandbox with a cell of an image that cannot be opened any more; held. NULL:
  * no memory. */
-struct image_use *image_lost(struct front *f, const char *name, const char *digest);
+struct image_use *image_lost(struct cells *cells, const char *name, const char *digest);
 void image_hold(struct image_use *g);
 void image_release(struct image_use *g);
 
@@ -96,6 +96,6 @@ const char *image_key(const struct image_use *g);
 void image_languages(const struct image_use *g, char *text, size_t size);
 
 /* images_next() - All of them, the daemon's own first: NULL begins and ends. */
-struct image_use *images_next(struct front *f, const struct image_use *g);
+struct image_use *images_next(struct cells *cells, const struct image_use *g);
 
 #endif

@@ -24,10 +24,10 @@
 #include "cell/spec.h"
 #include "client/init_client.h"
 #include "front/cell/cell.h"
+#include "front/cell/cells.h"
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/cell/language.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/refusal.h"
@@ -103,7 +103,7 @@ static void on_closed_late(struct timer *t)
 static void on_broken(struct kernel_pipes *k, const char *why, bool closed)
 {
 	struct kernel *s = k->owner;
-	struct loop *l = &s->cell->f->loop;
+	struct loop *l = s->cell->cells->loop;
 
 	if (closed) {
 		s->closed.fn = on_closed_late;
@@ -206,8 +206,8 @@ static void on_status(struct warden_call *c, const struct warden_reply *reply, i
 		return; /* the cell is ending, too, and its channel reports that */
 	if (reply->usage.kernel != KERNEL_ENDED) {
 		/* Dead, but the warden has not waited for it yet: ask again. */
-		(void)warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
-					   NULL);
+		(void)warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_USAGE, r->handle,
+					   0, NULL);
 		return;
 	}
 	kernel_ended(s, reply->usage.kernel_status);
@@ -223,7 +223,8 @@ static void on_pidfd(struct watch *w, uint32_t events)
 	loop_del(w);
 	r->kernel_call.fn = on_status;
 	r->kernel_call.arg = r;
-	(void)warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0, NULL);
+	(void)warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
+				   NULL);
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -252,8 +253,8 @@ static bool attach(struct kernel *s, int *fds)
 
 	for (size_t i = 0; i < KERNEL_FDS; i++)
 		fds[i] = -1;
-	s->attached = kernel_pipes_attach(&s->pipes, &s->cell->f->loop, s->language, &kernel_ops, s,
-					  ends, &e) == 0;
+	s->attached = kernel_pipes_attach(&s->pipes, s->cell->cells->loop, s->language, &kernel_ops,
+					  s, ends, &e) == 0;
 	return s->attached;
 }
 
@@ -288,7 +289,7 @@ static void start_cold(struct kernel *s)
 		.argv = (const char *const *)line.argv,
 		.envp = (const char *const *)line.envp,
 		.script_path = path,
-		.script_fd = r->f->drivers->fd[l->id],
+		.script_fd = r->cells->drivers->fd[l->id],
 		.uid = CELL_UID,
 		.gid = CELL_GID,
 	};
@@ -315,7 +316,7 @@ bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *f
 		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
 	};
 	/* Without the watch its end would not be noticed: then it has to end now. */
-	if (loop_add(&s->cell->f->loop, &s->pidfd, &e) < 0)
+	if (loop_add(s->cell->cells->loop, &s->pidfd, &e) < 0)
 		s->why = "the kernel could not be watched";
 	return true;
 }
@@ -384,7 +385,8 @@ static void on_forked(struct warden_call *c, const struct warden_reply *reply, i
 	memcpy(s->ends, &fds[2], sizeof(s->ends));
 	for (size_t i = 0; i < n_fds; i++)
 		fds[i] = -1;
-	if (loop_add(&r->f->loop, &s->hello, &e) < 0 || loop_add(&r->f->loop, &s->pidfd, &e) < 0)
+	if (loop_add(r->cells->loop, &s->hello, &e) < 0 ||
+	    loop_add(r->cells->loop, &s->pidfd, &e) < 0)
 		start_failed(s, false, e.msg);
 }
 
@@ -394,7 +396,7 @@ static void on_warm_late(struct timer *t)
 	struct kernel *s = t->arg;
 	struct cell *r = s->cell;
 
-	warden_link_forget(r->f->link, &r->kernel_call);
+	warden_link_forget(r->cells->link, &r->kernel_call);
 	drop_warm(s);
 	drop_pidfd(s);
 	if (r->zygote == r->image->supply.zygote)
@@ -420,14 +422,14 @@ void cell_start(struct cell *r, const struct language *l)
 	s->started_ns = clock_now_ns();
 	r->start_timer.fn = on_late;
 	r->start_timer.arg = r;
-	timer_set(&r->f->loop, &r->start_timer, r->f->loop.now_ns + KERNEL_START_NS);
+	timer_set(r->cells->loop, &r->start_timer, r->cells->loop->now_ns + KERNEL_START_NS);
 	if (l->id == LANG_PYTHON && r->zygote && r->zygote == r->image->supply.zygote) {
 		r->kernel_call.fn = on_forked;
 		r->kernel_call.arg = r;
 		s->warm.fn = on_warm_late;
 		s->warm.arg = s;
-		timer_set(&r->f->loop, &s->warm, r->f->loop.now_ns + WARM_NS);
-		if (warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_KERNEL, r->handle,
+		timer_set(r->cells->loop, &s->warm, r->cells->loop->now_ns + WARM_NS);
+		if (warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_KERNEL, r->handle,
 					 r->zygote, NULL) == 0)
 			return;
 		timer_cancel(&s->warm);

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "front/cell/cell.h"
+#include "front/cell/cells.h"
 #include "front/cell/image_use.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/mounts.h"
@@ -37,7 +37,7 @@ static bool memory_low(const struct pool *p)
 {
 	static const char key[] = "MemAvailable:";
 	char text[512];
-	ssize_t n = pread(p->f->meminfo_fd, text, sizeof(text) - 1, 0);
+	ssize_t n = pread(p->cells->daemon->meminfo_fd, text, sizeof(text) - 1, 0);
 
 	if (n <= 0)
 		return false;
@@ -50,22 +50,23 @@ static bool memory_low(const struct pool *p)
 size_t pool_target(const struct pool *p)
 {
 	size_t recent = p->taken > p->taken_before ? p->taken : p->taken_before;
-	size_t target = p->f->config.pool > recent ? p->f->config.pool : recent;
+	size_t target = p->cells->daemon->config.pool > recent ? p->cells->daemon->config.pool :
+								 recent;
 
-	return target > TARGET_MAX && target > p->f->config.pool ? TARGET_MAX : target;
+	return target > TARGET_MAX && target > p->cells->daemon->config.pool ? TARGET_MAX : target;
 }
 
 static void gauges(const struct pool *p)
 {
 	size_t kernels = 0, cells = 0;
 
-	for (const struct image_use *g = NULL; (g = images_next(p->f, g));) {
+	for (const struct image_use *g = NULL; (g = images_next(p->cells, g));) {
 		kernels += g->pool.rows[POOL_PYTHON].n_ready;
 		cells += g->pool.rows[POOL_PLAIN].n_ready;
 	}
 	metric_set(G_POOL_KERNELS, kernels);
 	metric_set(G_POOL_CELLS, cells);
-	metric_set(G_CELLS, p->f->n_cells);
+	metric_set(G_CELLS, p->cells->n);
 }
 
 /* No cell could be made: one request that waits is refused, the others get the next try, after a
@@ -77,7 +78,7 @@ static void not_made(struct pool *p, struct pool_row *s, const char *message)
 	if (strcmp(p->problem, message) != 0)
 		log_event(LOG_LEVEL_ERROR, "cell_failed", F_STR("why", message));
 	(void)snprintf(p->problem, sizeof(p->problem), "%s", message);
-	timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
+	timer_set(p->cells->loop, &p->back_off, p->cells->loop->now_ns + BACK_OFF_NS);
 	if (w) {
 		pool_unwant(p, w);
 		w->failed(w, p->problem);
@@ -96,7 +97,7 @@ static bool make(struct pool *p, enum pool_kind kind)
 	else if (s->n_wanted > s->n_making || s->n_making + s->n_ready == 0)
 		not_made(p, s, e.msg);
 	else /* no request waits for it */
-		timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
+		timer_set(p->cells->loop, &p->back_off, p->cells->loop->now_ns + BACK_OFF_NS);
 	return r != NULL;
 }
 
@@ -105,7 +106,7 @@ static void remove_ready(struct cell *r);
 /* Made under a policy that gave other mounts to each caller. */
 static bool is_stale(const struct cell *r)
 {
-	return !mount_set_equal(&r->mounts, &r->f->mounts->pooled);
+	return !mount_set_equal(&r->mounts, &r->cells->mounts->pooled);
 }
 
 static void drop_stale(struct pool_row *s)
@@ -125,7 +126,7 @@ static void on_refill(struct deferred *d)
 {
 	struct pool *p = d->arg;
 	struct pool_row *py = &p->rows[POOL_PYTHON], *plain = &p->rows[POOL_PLAIN];
-	size_t room_max = (size_t)p->f->config.max_sandboxes + TARGET_MAX;
+	size_t room_max = (size_t)p->cells->daemon->config.max_sandboxes + TARGET_MAX;
 	const struct zygote_supply *n = &p->image->supply;
 	bool low = memory_low(p) || !n->settled || p->image->lost;
 	size_t target = low ? 0 : pool_target(p);
@@ -136,7 +137,7 @@ static void on_refill(struct deferred *d)
 	 * While a later zygote loads only the pool waits: a request that needs a cell gets one. */
 	if (p->stopped || p->back_off.loop || (!n->settled && !n->restarts))
 		return;
-	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_cells < room_max) {
+	while (py->n_making + plain->n_making < MAKING_MAX && p->cells->n < room_max) {
 		enum pool_kind kind = POOL_KINDS;
 
 		if (py->n_ready + py->n_making < py->n_wanted + target)
@@ -153,7 +154,7 @@ static void on_refill(struct deferred *d)
 void pool_poke(struct pool *p)
 {
 	if (!p->stopped)
-		loop_defer(&p->f->loop, &p->refill);
+		loop_defer(p->cells->loop, &p->refill);
 }
 
 static void on_time(struct timer *t)
@@ -173,7 +174,7 @@ static void poke_later(struct pool *p)
 	if (s->wants || s->n_ready * 2 < pool_target(p))
 		pool_poke(p);
 	else if (!p->later.loop && !p->stopped)
-		timer_set(&p->f->loop, &p->later, p->f->loop.now_ns + LATER_NS);
+		timer_set(p->cells->loop, &p->later, p->cells->loop->now_ns + LATER_NS);
 }
 
 /* ---- cells in the making ------------------------------------------------------------------- */
@@ -348,14 +349,14 @@ static void on_tick(struct timer *t)
 	if (s->n_ready > most && s->cells)
 		remove_ready(s->cells);
 	pool_poke(p);
-	timer_set(&p->f->loop, t, p->f->loop.now_ns + TICK_NS);
+	timer_set(p->cells->loop, t, p->cells->loop->now_ns + TICK_NS);
 }
 
 void pool_start(struct pool *p, struct image_use *g)
 {
-	struct front *f = g->f;
+	struct cells *cells = g->cells;
 
-	p->f = f;
+	p->cells = cells;
 	p->image = g;
 	for (size_t i = 0; i < POOL_KINDS; i++)
 		p->rows[i].wants_tail = &p->rows[i].wants;
@@ -363,7 +364,7 @@ void pool_start(struct pool *p, struct image_use *g)
 	p->tick = (struct timer){ .fn = on_tick, .arg = p };
 	p->later = (struct timer){ .fn = on_time, .arg = p };
 	p->back_off = (struct timer){ .fn = on_time, .arg = p };
-	timer_set(&f->loop, &p->tick, f->loop.now_ns + TICK_NS);
+	timer_set(cells->loop, &p->tick, cells->loop->now_ns + TICK_NS);
 	pool_poke(p);
 }
 

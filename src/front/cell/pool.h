@@ -16,9 +16,9 @@
 
 #include "net/loop.h"
 
-struct front;
-struct image_use;
 struct cell;
+struct cells;
+struct image_use;
 
 /* A request that waits for a cell. */
 struct want {
@@ -41,7 +41,7 @@ struct pool_row {
 };
 
 struct pool {
-	struct front *f;
+	struct cells *cells;
 	struct image_use *image;
 	struct pool_row rows[POOL_KINDS];
 	size_t taken, taken_before; /* python cells in this tick and in the last */

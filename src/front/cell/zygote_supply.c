@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "front/cell/cells.h"
 #include "front/cell/image_use.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
@@ -54,8 +54,8 @@ static void lost(struct zygote_supply *n, const char *why)
 	(void)snprintf(n->problem, sizeof(n->problem), "%s", why);
 	log_event(LOG_LEVEL_WARNING, "zygote_lost", F_STR("image", n->image->name),
 		  F_STR("why", why), F_UINT("failures", n->failures));
-	timer_set(&n->f->loop, &n->again,
-		  n->f->loop.now_ns + (wait > AGAIN_MAX_NS ? AGAIN_MAX_NS : wait));
+	timer_set(n->cells->loop, &n->again,
+		  n->cells->loop->now_ns + (wait > AGAIN_MAX_NS ? AGAIN_MAX_NS : wait));
 	n->on_change(n);
 }
 
@@ -125,8 +125,8 @@ static int send_preload(struct zygote_supply *n)
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_array(&j, "preload");
-	for (size_t i = 0; n->f->config.preload[i]; i++)
-		json_str(&j, n->f->config.preload[i]);
+	for (size_t i = 0; n->cells->daemon->config.preload[i]; i++)
+		json_str(&j, n->cells->daemon->config.preload[i]);
 	json_array_end(&j);
 	json_object_end(&j);
 	return json_finish(&j) < 0 ? -EMSGSIZE : fd_send(n->status.fd, buf_str(&b), b.len, NULL, 0);
@@ -146,7 +146,7 @@ static void on_patience(struct timer *t)
 		log_event(LOG_LEVEL_WARNING, "zygote_slow", F_STR("image", n->image->name),
 			  F_STR("what",
 				"it still loads its modules; kernels start cold meanwhile"));
-		timer_set(&n->f->loop, t, n->f->loop.now_ns + LOAD_NS - PATIENCE_NS);
+		timer_set(n->cells->loop, t, n->cells->loop->now_ns + LOAD_NS - PATIENCE_NS);
 		n->on_change(n);
 		return;
 	}
@@ -166,12 +166,12 @@ static void on_made(struct warden_call *c, const struct warden_reply *r, int *fd
 	n->made = r->zygote;
 	n->status = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_status, .arg = n };
 	fds[0] = -1;
-	if (send_preload(n) < 0 || loop_add(&n->f->loop, &n->status, &e) < 0) {
+	if (send_preload(n) < 0 || loop_add(n->cells->loop, &n->status, &e) < 0) {
 		lost(n, "the zygote could not be told what to load");
 		return;
 	}
 	n->patience = (struct timer){ .fn = on_patience, .arg = n };
-	timer_set(&n->f->loop, &n->patience, n->f->loop.now_ns + PATIENCE_NS);
+	timer_set(n->cells->loop, &n->patience, n->cells->loop->now_ns + PATIENCE_NS);
 }
 
 static void ask(struct zygote_supply *n)
@@ -181,7 +181,7 @@ static void ask(struct zygote_supply *n)
 
 	memset(&q, 0, sizeof(q));
 	q.op = WARDEN_ZYGOTE;
-	q.spec = n->f->spec;
+	q.spec = n->cells->spec;
 	q.spec.limits.memory_bytes = ZYGOTE_MEMORY;
 	q.spec.limits.disk_bytes = ZYGOTE_DISK;
 	q.spec.limits.cpu_milli = 4000;
@@ -189,7 +189,7 @@ static void ask(struct zygote_supply *n)
 	n->settled = false;
 	n->call.fn = on_made;
 	n->call.arg = n;
-	if (warden_link_ask(n->f->link, &n->call, &q, NULL, 0, &e) < 0)
+	if (warden_link_ask(n->cells->link, &n->call, &q, NULL, 0, &e) < 0)
 		lost(n, e.msg);
 }
 
@@ -207,7 +207,7 @@ static void retire(struct zygote_supply *n, uint32_t zygote)
 		return;
 	n->retire_call.fn = on_retired;
 	n->retire_call.arg = n;
-	(void)warden_link_ask_cell(n->f->link, &n->retire_call, WARDEN_RETIRE, 0, zygote, NULL);
+	(void)warden_link_ask_cell(n->cells->link, &n->retire_call, WARDEN_RETIRE, 0, zygote, NULL);
 }
 
 void zygote_supply_replace(struct zygote_supply *n)
@@ -225,7 +225,7 @@ void zygote_supply_replace(struct zygote_supply *n)
 
 void zygote_supply_start(struct zygote_supply *n, struct image_use *g)
 {
-	n->f = g->f;
+	n->cells = g->cells;
 	n->image = g;
 	n->status.fd = -1;
 	n->again.fn = on_again;
@@ -246,8 +246,8 @@ void zygote_supply_stop(struct zygote_supply *n)
 	timer_cancel(&n->patience);
 	loop_del(&n->status);
 	n->status.fd = fd_close(n->status.fd);
-	warden_link_forget(n->f->link, &n->call);
-	warden_link_forget(n->f->link, &n->retire_call);
+	warden_link_forget(n->cells->link, &n->call);
+	warden_link_forget(n->cells->link, &n->retire_call);
 }
 
 void zygote_supply_retire(struct zygote_supply *n)
@@ -257,5 +257,5 @@ void zygote_supply_retire(struct zygote_supply *n)
 	zygote_supply_stop(n);
 	n->zygote = n->made = 0;
 	if (zygote)
-		(void)warden_link_ask_cell(n->f->link, NULL, WARDEN_RETIRE, 0, zygote, NULL);
+		(void)warden_link_ask_cell(n->cells->link, NULL, WARDEN_RETIRE, 0, zygote, NULL);
 }

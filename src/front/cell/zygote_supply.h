@@ -16,11 +16,11 @@
 #include "front/cell/warden_link.h"
 #include "net/loop.h"
 
-struct front;
+struct cells;
 struct image_use;
 
 struct zygote_supply {
-	struct front *f;
+	struct cells *cells;
 	struct image_use *image;
 	uint32_t zygote; /* handle when it is ready, otherwise 0 */
 	uint32_t made;   /* handle while it loads */

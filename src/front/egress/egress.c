@@ -20,14 +20,20 @@
 #include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/secrets/secrets.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
 #define SOCKETS_DNS 2u
 #define RETRY_NS CLOCK_NS_PER_S
+
+static const struct egresses *egresses_of(const struct sandbox *s)
+{
+	return s->sandboxes->hooks->egress.part;
+}
 
 static void next_socket(struct egress *g);
 static void next_change(struct egress *g);
@@ -75,7 +81,7 @@ static void finish(struct egress *g, const struct refusal *why)
 	json_decref(g->list);
 	g->list = NULL;
 	if (why && !w)
-		timer_set(&s->f->loop, &g->retry, s->f->loop.now_ns + RETRY_NS);
+		timer_set(s->sandboxes->loop, &g->retry, s->sandboxes->loop->now_ns + RETRY_NS);
 	if (w)
 		w->done(w, why);
 	else if (why && g->installing)
@@ -133,7 +139,7 @@ static int send_rules(struct egress *g, struct err *e)
 	m.u.set.n_rules = (uint32_t)rules.n_rules;
 	g->call.fn = on_done;
 	g->call.arg = g;
-	return gate_ask(g->sandbox->f->gate, &g->call, &m, fds, n, e);
+	return gate_ask(egresses_of(g->sandbox)->gate, &g->call, &m, fds, n, e);
 }
 
 /* ---- hosts whose connections the gate decrypts --------------------------------------------- */
@@ -166,7 +172,8 @@ static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 	else if (g->trusted)
 		r = send_rules(g, &e);
 	else
-		r = trust_begin(&g->trust, g->cell, g->sandbox->f->secrets->roots, fd, &e);
+		r = trust_begin(&g->trust, g->cell, egresses_of(g->sandbox)->secrets->roots, fd,
+				&e);
 	if (r < 0)
 		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, e.msg);
 }
@@ -183,7 +190,7 @@ static int send_binds(struct egress *g, struct err *e)
 		return err_set(e, blob, "pack the secrets");
 	g->call.fn = on_bound;
 	g->call.arg = g;
-	return gate_ask(g->sandbox->f->gate, &g->call, &m, &blob, 1, e);
+	return gate_ask(egresses_of(g->sandbox)->gate, &g->call, &m, &blob, 1, e);
 }
 
 /* ---- sockets of the cell ------------------------------------------------------------------- */
@@ -292,7 +299,7 @@ static struct egress *get(struct sandbox *s)
 			return NULL;
 		s->egress->sandbox = s;
 		s->egress->retry = (struct timer){ .fn = on_retry, .arg = s->egress };
-		s->egress->id = ++s->f->gate->ids;
+		s->egress->id = ++egresses_of(s)->gate->ids;
 		for (size_t i = 0; i < ARRAY_SIZE(s->egress->fds); i++)
 			s->egress->fds[i] = -1;
 	}
@@ -327,7 +334,7 @@ static struct egress_change *abandon(struct egress *g)
 	struct egress_change *w = g->change;
 
 	cell_forget(g->cell, &g->job);
-	gate_forget(g->sandbox->f->gate, &g->call);
+	gate_forget(egresses_of(g->sandbox)->gate, &g->call);
 	trust_cancel(&g->trust);
 	timer_cancel(&g->retry);
 	close_fds(g);
@@ -350,14 +357,14 @@ void egress_drop(struct sandbox *s)
 	struct gate_msg m = { .op = GATE_CLOSE, .id = g->id };
 	struct egress_change *w = abandon(g);
 
-	(void)gate_ask(s->f->gate, NULL, &m, NULL, 0, NULL);
+	(void)gate_ask(egresses_of(s)->gate, NULL, &m, NULL, 0, NULL);
 	json_decref(g->list);
 	g->list = NULL;
 	g->cell = NULL;
 	g->lost = false;
 	egress_past(s);
 	/* Events of this cell must not be taken for those of the next one. */
-	g->id = ++s->f->gate->ids;
+	g->id = ++egresses_of(s)->gate->ids;
 	if (w)
 		w->done(w, &over);
 	while (g->waiting) {
@@ -465,9 +472,9 @@ static void lose(struct egress *g)
 }
 
 /* Serving one sandbox may end others, so the list is searched anew after each. */
-static struct egress *next_lost(const struct front *f)
+static struct egress *next_lost(const struct sandboxes *sandboxes)
 {
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
 		if (s->egress && s->egress->lost)
 			return s->egress;
 	return NULL;
@@ -475,11 +482,11 @@ static struct egress *next_lost(const struct front *f)
 
 void egress_again(struct gate_link *l)
 {
-	struct front *f = l->arg;
+	struct sandboxes *sandboxes = l->egresses->sandboxes;
 	struct egress *g;
 	size_t n = 0;
 
-	for (struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (struct sandbox *s = sandboxes->first; s; s = s->next)
 		if (s->egress && s->egress->cell) {
 			lose(s->egress);
 			n++;
@@ -487,7 +494,7 @@ void egress_again(struct gate_link *l)
 	metric_add(M_GATE_RESTARTS, 1);
 	log_event(LOG_LEVEL_ERROR, "gate_again", F_UINT("sandboxes", n),
 		  F_STR("what", "the gate ended; another one serves, open connections are cut"));
-	while ((g = next_lost(f))) {
+	while ((g = next_lost(sandboxes))) {
 		g->lost = false;
 		if (json_array_size(g->sandbox->spec.egress) > 0)
 			egress_install(g->sandbox);

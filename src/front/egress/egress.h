@@ -22,6 +22,8 @@
 struct json;
 struct refusal;
 struct sandbox;
+struct sandboxes;
+struct secrets;
 
 enum egress_state { EGRESS_OFF, EGRESS_MAKING, EGRESS_ON };
 
@@ -43,6 +45,13 @@ struct egress_note {
 	uint64_t at_ns, at_ms;
 	char host[GATE_HOST_MAX];
 	char why[GATE_REASON_MAX];
+};
+
+/* All ways out. */
+struct egresses {
+	struct sandboxes *sandboxes;
+	struct gate_link *gate;
+	struct secrets *secrets;
 };
 
 struct egress {

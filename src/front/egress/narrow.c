@@ -11,8 +11,8 @@
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 
 struct narrowing {
@@ -45,14 +45,14 @@ static void on_narrowed(struct egress_change *w, const struct refusal *why)
 }
 
 /* The entries of the list that are still allowed; a new array. */
-static json_t *within(struct front *f, const char *owner, const json_t *list)
+static json_t *within(struct sandboxes *sandboxes, const char *owner, const json_t *list)
 {
 	json_t *left = json_array(), *entry;
 	size_t i;
 
 	json_array_foreach(list, i, entry)
 	{
-		if (policy_reaches(f, owner, json_string_value(entry)))
+		if (policy_reaches(sandboxes->admission, owner, json_string_value(entry)))
 			(void)json_array_append(left, entry);
 	}
 	return left;
@@ -63,9 +63,9 @@ void policy_narrow(struct sandbox *s)
 	struct refusal why;
 	json_t *left;
 
-	if (!s->f->policy->rules || s->state != SANDBOX_RUNNING || s->ending)
+	if (!s->sandboxes->admission->policy->rules || s->state != SANDBOX_RUNNING || s->ending)
 		return;
-	left = within(s->f, s->owner, s->spec.egress);
+	left = within(s->sandboxes, s->owner, s->spec.egress);
 	if (json_array_size(left) == json_array_size(s->spec.egress)) {
 		json_decref(left);
 		return;
@@ -88,9 +88,9 @@ void policy_narrow(struct sandbox *s)
 }
 
 /* Stopping one may remove it from the list, but no other. */
-void policy_narrow_all(struct front *f)
+void policy_narrow_all(struct sandboxes *sandboxes)
 {
-	for (struct sandbox *s = f->sandboxes, *next; s; s = next) {
+	for (struct sandbox *s = sandboxes->first, *next; s; s = next) {
 		next = s->next;
 		policy_narrow(s);
 	}

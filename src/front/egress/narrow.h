@@ -9,12 +9,12 @@
 #ifndef CAISSON_FRONT_POLICY_NARROW_H
 #define CAISSON_FRONT_POLICY_NARROW_H
 
-struct front;
 struct sandbox;
+struct sandboxes;
 
 /* policy_narrow() - One sandbox. If that fails the sandbox is stopped. */
 void policy_narrow(struct sandbox *s);
 /* policy_narrow_all() - All of them, because the policy has changed. */
-void policy_narrow_all(struct front *f);
+void policy_narrow_all(struct sandboxes *sandboxes);
 
 #endif

@@ -12,7 +12,7 @@
 #include "front/egress/egress.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
@@ -37,9 +37,9 @@ void egress_past(const struct sandbox *s)
 	(void)snprintf(p->sandbox, sizeof(p->sandbox), "%s", s->id);
 }
 
-static struct sandbox *by_id(struct front *f, uint32_t id)
+static struct sandbox *by_id(struct sandboxes *sandboxes, uint32_t id)
 {
-	for (struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (struct sandbox *s = sandboxes->first; s; s = s->next)
 		if (s->egress && s->egress->id == id)
 			return s;
 	return NULL;
@@ -97,21 +97,21 @@ void egress_cut(const struct sandbox *s)
 	};
 	struct egress_note *n = add_note(s->egress, ev.kind);
 
-	audit_egress_event(s->f, &whose, &ev);
+	audit_egress_event(s->sandboxes->daemon->ledger, &whose, &ev);
 	memcpy(n->host, ev.host, sizeof(n->host));
 	memcpy(n->why, ev.why, sizeof(n->why));
 }
 
 void egress_event(struct gate_link *l, uint32_t id, const struct gate_event *ev)
 {
-	struct front *f = l->arg;
-	struct sandbox *s = by_id(f, id);
+	struct sandboxes *sandboxes = l->egresses->sandboxes;
+	struct sandbox *s = by_id(sandboxes, id);
 	struct audit_whose whose = { s ? s->owner : "", s ? s->name : "", s ? s->id : "" };
 
 	count(ev);
 	if (!s && !find_past(id, &whose))
 		return;
-	audit_egress_event(f, &whose, ev);
+	audit_egress_event(sandboxes->daemon->ledger, &whose, ev);
 	if (!s)
 		return;
 	if (ev->kind == GATE_REFUSED || ev->kind == GATE_NAME_REFUSED || ev->kind == GATE_FAILED) {

@@ -6,6 +6,7 @@
 
 #include "front/files/files.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/random_id.h"
 
 static const char *op_name(enum files_op op)
@@ -32,9 +33,11 @@ static const char *op_name(enum files_op op)
 
 static struct audit_file line_of(const struct file_note *n)
 {
-	return (struct audit_file){
-		.f = n->f, .owner = n->owner, .sandbox = n->sandbox, .id = n->id, .op = n->op
-	};
+	return (struct audit_file){ .ledger = n->ledger,
+				    .owner = n->owner,
+				    .sandbox = n->sandbox,
+				    .id = n->id,
+				    .op = n->op };
 }
 
 int file_note_begin(struct file_note *n, const struct sandbox *s, const struct file_call *c,
@@ -54,12 +57,12 @@ int file_note_begin(struct file_note *n, const struct sandbox *s, const struct f
 			return refusal_no_memory(ret);
 		}
 	}
-	n->f = s->f;
+	n->ledger = s->sandboxes->daemon->ledger;
 	struct audit_file line = line_of(n);
 
 	if (audit_file_begin(&line, c->path, c->to[0] ? c->to : NULL, ret) == 0)
 		return 0;
-	n->f = NULL;
+	n->ledger = NULL;
 	hash_close(&n->hash);
 	return -1;
 }
@@ -75,12 +78,12 @@ void file_note_end(struct file_note *n, const char *error)
 {
 	char hex[HASH_HEX + 1];
 
-	if (!n->f)
+	if (!n->ledger)
 		return;
 	struct audit_file line = line_of(n);
 	bool good = n->hashed && hash_end(&n->hash, hex); /* no hash is better than a wrong one */
 
 	audit_file_end(&line, error ? error : "done", n->bytes, good ? hex : NULL);
 	hash_close(&n->hash);
-	n->f = NULL;
+	n->ledger = NULL;
 }

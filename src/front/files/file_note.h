@@ -19,11 +19,12 @@
 #include "hash/hash.h"
 
 struct file_call;
+struct ledger;
 struct refusal;
 
 struct file_note {
-	struct front *f; /* NULL: the call is not recorded, or its end is */
-	const char *op;  /* static */
+	struct ledger *ledger; /* NULL: the call is not recorded, or its end is */
+	const char *op;        /* static */
 	char owner[OWNER_MAX], sandbox[SANDBOX_NAME_MAX + 1], id[RECORD_ID_MAX];
 	uint64_t bytes;
 	bool hashed; /* content comes in */

@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "cell/spec.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 
 #define SILENCE_NS (30 * CLOCK_NS_PER_S)
 #define INPUT_MAX (2u << 20)
@@ -81,7 +81,7 @@ static void end_worker(struct file_call *c)
 
 void file_call_release(struct file_call *c)
 {
-	if (!c->f || c->over)
+	if (!c->sandboxes || c->over)
 		return;
 	end_worker(c);
 	let_go(c);
@@ -165,7 +165,7 @@ static int take(struct file_call *c)
 			died(c);
 		return 0;
 	}
-	c->moved_ns = c->f->loop.now_ns;
+	c->moved_ns = c->sandboxes->loop->now_ns;
 	c->feeding = true;
 	int r = files_feed(&c->parser, &sink, c, chunk, (size_t)n);
 
@@ -199,8 +199,8 @@ void file_call_resume(struct file_call *c)
 	if (!c->paused || c->over)
 		return;
 	c->paused = false;
-	c->moved_ns = c->f->loop.now_ns;
-	if (loop_add(&c->f->loop, &c->out, NULL) < 0) {
+	c->moved_ns = c->sandboxes->loop->now_ns;
+	if (loop_add(c->sandboxes->loop, &c->out, NULL) < 0) {
 		end_worker(c);
 		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S,
 		       "the pipe could not be watched");
@@ -224,7 +224,7 @@ static void flush(struct file_call *c)
 			break;
 		}
 		at += (size_t)n;
-		c->moved_ns = c->f->loop.now_ns;
+		c->moved_ns = c->sandboxes->loop->now_ns;
 	}
 	if (c->in.fd < 0) {
 		if (c->started)
@@ -295,13 +295,13 @@ static void on_input(struct watch *w, uint32_t events)
 static void on_timer(struct timer *t)
 {
 	struct file_call *c = t->arg;
-	uint64_t now = c->f->loop.now_ns;
+	uint64_t now = c->sandboxes->loop->now_ns;
 	bool ours = c->paused || file_call_wants(c); /* the worker waits for us */
 
 	if (ours)
 		c->moved_ns = now;
 	if (now < c->moved_ns + SILENCE_NS) {
-		timer_set(&c->f->loop, &c->timer, c->moved_ns + SILENCE_NS);
+		timer_set(c->sandboxes->loop, &c->timer, c->moved_ns + SILENCE_NS);
 		return;
 	}
 	if (c->cell && c->job.id)
@@ -316,7 +316,7 @@ static int watch_pipe(struct file_call *c, struct watch *w, int *fd, uint32_t ev
 		      void (*fn)(struct watch *w, uint32_t events))
 {
 	*w = (struct watch){ .fd = TAKE_FD(*fd), .events = events, .fn = fn, .arg = c };
-	return loop_add(&c->f->loop, w, NULL);
+	return loop_add(c->sandboxes->loop, w, NULL);
 }
 
 static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds)
@@ -324,7 +324,7 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 	struct file_call *c = of_job(job);
 
 	(void)pid;
-	c->moved_ns = c->f->loop.now_ns;
+	c->moved_ns = c->sandboxes->loop->now_ns;
 	if (n_fds != 2 || watch_pipe(c, &c->out, &fds[1], EPOLLIN, on_output) < 0 ||
 	    (c->ops->feed && watch_pipe(c, &c->in, &fds[0], 0, on_input) < 0)) {
 		end_worker(c);
@@ -389,9 +389,9 @@ static void on_in(struct entry *en, struct cell *r)
 		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S, e.msg);
 		return;
 	}
-	c->moved_ns = c->f->loop.now_ns;
+	c->moved_ns = c->sandboxes->loop->now_ns;
 	if (!c->patient)
-		timer_set(&c->f->loop, &c->timer, c->moved_ns + SILENCE_NS);
+		timer_set(c->sandboxes->loop, &c->timer, c->moved_ns + SILENCE_NS);
 }
 
 static void on_refused(struct entry *en, const struct refusal *why)
@@ -416,7 +416,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 
 void file_call_run(struct file_call *c, struct sandbox *s)
 {
-	c->f = s->f;
+	c->sandboxes = s->sandboxes;
 	c->in.fd = c->out.fd = -1;
 	buf_init(&c->input, INPUT_MAX);
 	c->timer.arg = c;

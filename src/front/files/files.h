@@ -48,7 +48,7 @@ struct file_call {
 	char path[FILES_PATH_MAX], to[FILES_PATH_MAX];
 	bool patient; /* has no time limit: a watch */
 
-	struct front *f;
+	struct sandboxes *sandboxes;
 	struct entry entry;
 	struct cell *cell; /* NULL: not inside */
 	struct cell_command job;

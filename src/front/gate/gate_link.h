@@ -17,7 +17,9 @@
 #include "wire/gate.h"
 
 struct config;
+struct egresses;
 struct err;
+struct secrets;
 
 /* A request under way. The struct is the asker's. */
 struct gate_call {
@@ -38,7 +40,10 @@ struct gate_link {
 	 * gate_secrets(), borrowed. */
 	void (*on_secrets)(struct gate_link *l, int fd, const struct err *e);
 	void (*on_gone)(struct gate_link *l);
-	void *arg;
+	void *arg; /* for on_gone */
+	/* Of the parts above: for on_event and on_again, and for on_secrets. */
+	struct egresses *egresses;
+	struct secrets *secrets;
 };
 
 /* gate_start() - Before the jail. gate_open(), later: wait until the gate is in its own jail, and

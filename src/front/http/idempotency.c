@@ -11,7 +11,7 @@
 #include "front/http/reply.h"
 #include "front/http/route.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
 #include "hash/hash.h"
@@ -19,7 +19,7 @@
 #include "store/store.h"
 
 struct idempotency {
-	struct front *f;
+	struct store *store;
 	char owner[OWNER_MAX];
 	char key[STORE_KEY_MAX + 1];
 	char route[STORE_ROUTE_MAX + 1]; /* method and path as sent */
@@ -48,7 +48,7 @@ static int put(const struct idempotency *i, int status, const void *body, size_t
 			       .created_at = (int64_t)time_now_ms() };
 
 	memcpy(k.hash, i->hash, sizeof(k.hash));
-	return store_key_put(i->f->store, &k, e);
+	return store_key_put(i->store, &k, e);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ void idempotency_drop(struct idempotency *i)
 {
 	struct err e = { 0 };
 
-	if (i && store_key_del(i->f->store, i->owner, i->key, i->route, &e) < 0)
+	if (i && store_key_del(i->store, i->owner, i->key, i->route, &e) < 0)
 		log_event(LOG_LEVEL_ERROR, "idempotency", F_STR("why", e.msg));
 	free(i);
 }
@@ -112,8 +112,7 @@ static void on_found(const struct store_key *k, void *arg)
 	}
 }
 
-static struct idempotency *idempotency_new(struct front *f, struct http_exchange *x,
-					   const char *key)
+static struct idempotency *idempotency_new(struct http_exchange *x, const char *key)
 {
 	const struct http_request *q = http_request(x);
 	struct idempotency *i = calloc(1, sizeof(*i));
@@ -122,7 +121,7 @@ static struct idempotency *idempotency_new(struct front *f, struct http_exchange
 		free(i);
 		return NULL;
 	}
-	i->f = f;
+	i->store = context_of(x)->server->daemon->store;
 	memcpy(i->owner, context_of(x)->owner, sizeof(i->owner));
 	(void)snprintf(i->key, sizeof(i->key), "%s", key);
 	(void)snprintf(i->route, sizeof(i->route), "%s %.*s", q->method, STORE_ROUTE_MAX - 16,
@@ -130,7 +129,7 @@ static struct idempotency *idempotency_new(struct front *f, struct http_exchange
 	return i;
 }
 
-bool idempotency_begin(struct front *f, struct http_exchange *x)
+bool idempotency_begin(struct http_exchange *x)
 {
 	const char *key = http_header(x, "idempotency-key");
 	struct err e = { 0 };
@@ -142,14 +141,14 @@ bool idempotency_begin(struct front *f, struct http_exchange *x)
 			    "1 to 255 visible ASCII characters", "invalid key");
 		return false;
 	}
-	struct idempotency *i = idempotency_new(f, x, key);
+	struct idempotency *i = idempotency_new(x, key);
 
 	if (!i) {
 		reply_no_memory(x);
 		return false;
 	}
 	struct found found = { x, i };
-	int r = store_key_get(f->store, i->owner, i->key, i->route, (int64_t)time_now_ms(),
+	int r = store_key_get(i->store, i->owner, i->key, i->route, (int64_t)time_now_ms(),
 			      on_found, &found, &e);
 
 	if (r == 0)
@@ -165,7 +164,7 @@ bool idempotency_begin(struct front *f, struct http_exchange *x)
 	return true;
 }
 
-bool idempotency_begin_once(struct front *f, struct http_exchange *x, bool stream)
+bool idempotency_begin_once(struct http_exchange *x, bool stream)
 {
 	if (stream && http_header(x, "idempotency-key")) {
 		reply_error(x, 422, "unsupported_field", "Idempotency-Key",
@@ -173,5 +172,5 @@ bool idempotency_begin_once(struct front *f, struct http_exchange *x, bool strea
 			    "a stream cannot be answered again");
 		return false;
 	}
-	return idempotency_begin(f, x);
+	return idempotency_begin(x);
 }

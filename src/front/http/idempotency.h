@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct front;
 struct http_exchange;
 struct idempotency;
 
@@ -21,11 +20,11 @@ struct idempotency;
  * the request context has the key, and the next answer of the exchange is stored under it. Return:
  * false when the request was answered: from the store, or with an error.
  */
-bool idempotency_begin(struct front *f, struct http_exchange *x);
+bool idempotency_begin(struct http_exchange *x);
 
 /* idempotency_begin_once() - The same for a request that may be a stream: a stream takes no key,
  * because clients resume it and do not repeat it. */
-bool idempotency_begin_once(struct front *f, struct http_exchange *x, bool stream);
+bool idempotency_begin_once(struct http_exchange *x, bool stream);
 
 /* idempotency_take() - The key of this exchange, for work that goes on without its client; NULL: it
  * has none. */

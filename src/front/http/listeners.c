@@ -13,7 +13,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/cell/keep.h"
-#include "front/support/front.h"
+#include "front/http/serve.h"
+#include "front/support/daemon.h"
 #include "front/support/metrics.h"
 #include "net/conn.h"
 #include "net/conn_int.h"
@@ -39,32 +40,32 @@ static int take_listener(struct keep *k, enum keeper_key key)
 }
 
 /* Rules about addresses apply to sockets that were handed over. */
-static void take_addresses(struct front *f, const struct systemd_sockets *given)
+static void take_addresses(struct daemon *daemon, const struct systemd_sockets *given)
 {
 	if (given->tcp < 0 && given->local < 0)
 		return;
-	(void)snprintf(f->address, sizeof(f->address), "%s",
+	(void)snprintf(daemon->address, sizeof(daemon->address), "%s",
 		       given->tcp >= 0 ? given->address : "none");
-	f->config.listen = f->address;
-	f->config.socket = given->local >= 0 && given->path[0] ? given->path : "none";
+	daemon->config.listen = daemon->address;
+	daemon->config.socket = given->local >= 0 && given->path[0] ? given->path : "none";
 }
 
-int listeners_take(struct front *f, struct listeners *d, struct err *e)
+int listeners_take(struct server *server, struct listeners *d, struct err *e)
 {
-	int r = systemd_sockets(f->keep->pid, &d->given, e);
+	int r = systemd_sockets(server->keep->pid, &d->given, e);
 
 	d->tcp = d->given.tcp;
 	d->local = d->given.local;
 	d->tls = NULL;
 	if (r == 0)
-		take_addresses(f, &d->given);
+		take_addresses(server->daemon, &d->given);
 	return r;
 }
 
 /* --listen asked for any free port: put the real one in its place. */
-static int real_port(struct front *f, int tcp, struct err *e)
+static int real_port(struct daemon *daemon, int tcp, struct err *e)
 {
-	const char *colon = strrchr(f->config.listen, ':');
+	const char *colon = strrchr(daemon->config.listen, ':');
 	struct sockaddr_storage at;
 	socklen_t len = sizeof(at);
 
@@ -75,87 +76,88 @@ static int real_port(struct front *f, int tcp, struct err *e)
 	in_port_t port = at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
 						    ((struct sockaddr_in *)&at)->sin_port;
 
-	(void)snprintf(f->address, sizeof(f->address), "%.*s:%u", (int)(colon - f->config.listen),
-		       f->config.listen, ntohs(port));
-	f->config.listen = f->address;
+	(void)snprintf(daemon->address, sizeof(daemon->address), "%.*s:%u",
+		       (int)(colon - daemon->config.listen), daemon->config.listen, ntohs(port));
+	daemon->config.listen = daemon->address;
 	return 0;
 }
 
-static int bind_all(struct front *f, struct listeners *d, struct err *e)
+static int bind_all(struct server *server, struct listeners *d, struct err *e)
 {
-	const struct config *c = &f->config;
+	const struct config *c = &server->daemon->config;
 
 	if (d->tcp >= 0 || d->local >= 0) /* a service manager has chosen all addresses */
 		return 0;
-	if (strcmp(c->listen, "none") != 0 && (d->tcp = take_listener(f->keep, KEEPER_TCP)) < 0 &&
+	if (strcmp(c->listen, "none") != 0 &&
+	    (d->tcp = take_listener(server->keep, KEEPER_TCP)) < 0 &&
 	    (d->tcp = listener_tcp(c->listen, e)) < 0)
 		return d->tcp;
 	if (strcmp(c->socket, "none") != 0 &&
-	    (d->local = take_listener(f->keep, KEEPER_LOCAL)) < 0 &&
+	    (d->local = take_listener(server->keep, KEEPER_LOCAL)) < 0 &&
 	    (d->local = listener_unix(c->socket, 0660, e)) < 0)
 		return d->local;
 	if (d->tcp >= 0)
-		keep_put(f->keep, KEEPER_TCP, &d->tcp, 1);
+		keep_put(server->keep, KEEPER_TCP, &d->tcp, 1);
 	if (d->local >= 0)
-		keep_put(f->keep, KEEPER_LOCAL, &d->local, 1);
+		keep_put(server->keep, KEEPER_LOCAL, &d->local, 1);
 	return 0;
 }
 
-int listeners_bind(struct front *f, struct listeners *d, struct err *e)
+int listeners_bind(struct server *server, struct listeners *d, struct err *e)
 {
-	const struct config *c = &f->config;
+	const struct config *c = &server->daemon->config;
 	int r = c->tls_cert ? tls_server_new(c->tls_cert, c->tls_key, &d->tls, e) : 0;
 
-	if (r < 0 || (r = bind_all(f, d, e)) < 0)
+	if (r < 0 || (r = bind_all(server, d, e)) < 0)
 		return r;
-	return real_port(f, d->tcp, e);
+	return real_port(server->daemon, d->tcp, e);
 }
 
 static bool on_accept(struct conn *c, void *arg)
 {
-	struct front *f = arg;
+	struct server *server = arg;
 
 	metric_add(M_HTTP_CONNECTIONS, 1);
-	http_serve(c, f->http);
+	http_serve(c, &server->http);
 	return true;
 }
 
-void listeners_share(struct front *f)
+void listeners_share(struct daemon *daemon)
 {
 	struct rlimit l = { .rlim_cur = 1024 };
 
 	fd_many(); /* a dozen per sandbox, one per connection */
 	(void)getrlimit(RLIMIT_NOFILE, &l);
-	f->files_max = (size_t)l.rlim_cur;
-	f->conns_max = f->files_max / 4 < CONNS_MAX ? f->files_max / 4 : CONNS_MAX;
+	daemon->files_max = (size_t)l.rlim_cur;
+	daemon->conns_max = daemon->files_max / 4 < CONNS_MAX ? daemon->files_max / 4 : CONNS_MAX;
 }
 
-int listeners_open(struct front *f, const struct listeners *d, struct err *e)
+int listeners_open(struct server *server, const struct listeners *d, struct err *e)
 {
 	struct listener_config config = {
-		.max_conns = f->conns_max,
-		.max_strangers = f->conns_max / STRANGERS_PART,
+		.max_conns = server->daemon->conns_max,
+		.max_strangers = server->daemon->conns_max / STRANGERS_PART,
 		.queue_high = QUEUE_HIGH,
 		.queue_low = QUEUE_LOW,
 		.queue_max = QUEUE_MAX,
 		.linger_ns = 5 * CLOCK_NS_PER_S,
 		.on_accept = on_accept,
-		.arg = f,
+		.arg = server,
 	};
 	int r = 0;
 
 	if (d->tcp >= 0)
-		r = listener_start(&f->loop, d->tcp, d->tls, &config, &f->listeners[0], e);
+		r = listener_start(server->loop, d->tcp, d->tls, &config, &server->listeners[0], e);
 	if (r == 0 && d->local >= 0)
-		r = listener_start(&f->loop, d->local, NULL, &config, &f->listeners[1], e);
+		r = listener_start(server->loop, d->local, NULL, &config, &server->listeners[1], e);
 	return r;
 }
 
-void listeners_close(struct front *f)
+void listeners_close(struct server *server)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(f->listeners); i++)
-		if (f->listeners[i])
-			listener_stop(f->listeners[i]);
-	keep_drop(f->keep, KEEPER_TCP);
-	keep_drop(f->keep, KEEPER_LOCAL);
+	for (size_t i = 0; i < ARRAY_SIZE(server->listeners); i++)
+		if (server->listeners[i])
+			listener_stop(server->listeners[i]);
+	keep_drop(server->keep, KEEPER_TCP);
+	keep_drop(server->keep, KEEPER_LOCAL);
 }

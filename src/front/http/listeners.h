@@ -8,8 +8,9 @@
 
 #include "front/http/systemd.h"
 
+struct daemon;
 struct err;
-struct front;
+struct server;
 struct tls_server;
 
 struct listeners {
@@ -20,15 +21,15 @@ struct listeners {
 
 /* listeners_take() - First of all: take the sockets of a service manager. Rules about addresses
  * apply to them. */
-int listeners_take(struct front *f, struct listeners *d, struct err *e);
+int listeners_take(struct server *server, struct listeners *d, struct err *e);
 /* listeners_bind() - Before the jail: bind the other addresses. */
-int listeners_bind(struct front *f, struct listeners *d, struct err *e);
+int listeners_bind(struct server *server, struct listeners *d, struct err *e);
 /* listeners_open() - Accept connections from now on. */
-int listeners_open(struct front *f, const struct listeners *d, struct err *e);
+int listeners_open(struct server *server, const struct listeners *d, struct err *e);
 /* listeners_share() - Raise the limit of open files, and set the number of connections so that
  * sandboxes have enough of them. */
-void listeners_share(struct front *f);
+void listeners_share(struct daemon *daemon);
 /* listeners_close() - Accept no new connection. */
-void listeners_close(struct front *f);
+void listeners_close(struct server *server);
 
 #endif

@@ -18,9 +18,11 @@
 #include "front/support/operation.h"
 
 struct buf;
-struct json;
 struct http_exchange;
-struct front;
+struct json;
+struct mcp;
+struct notebooks;
+struct services;
 
 #define ROUTE_PARAMS_MAX 4
 
@@ -43,7 +45,8 @@ struct response_doc {
 
 struct route {
 	const char *method, *path, *tag;
-	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
+	void (*handler)(struct services *services, struct http_exchange *x,
+			const struct route_params *p);
 	const struct operation *op;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
 	const struct field *headers;          /* for OpenAPI; the handler reads them */
@@ -58,6 +61,10 @@ struct route {
 	 * handler judges query and body and is called as with `content`; port_admit.h decides who
 	 * is let in. Method "*": any. */
 	bool below;
+	/* In place of `handler`: routes of a wire that has a state of its own. */
+	void (*mcp_handler)(struct mcp *mcp, struct http_exchange *x, const struct route_params *p);
+	void (*jupyter_handler)(struct notebooks *notebooks, struct http_exchange *x,
+				const struct route_params *p);
 };
 
 /* route_at() - The i-th route of all tables (routes.h), NULL after the last. */

@@ -21,7 +21,7 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/ports/port_head.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "net/conn.h"
@@ -30,8 +30,6 @@
 #define HEAD_MAX 32768u
 #define TARGET_MAX 8192u
 #define GUESS_NS CLOCK_NS_PER_S
-
-static const struct serve_hooks *hooks; /* set once, by serve_setup() */
 
 struct request_context *context_of(const struct http_exchange *x)
 {
@@ -109,11 +107,11 @@ void serve_refuse(struct http_exchange *x, const struct auth_verdict *verdict, c
 	context_wait(x, w, on_guess_gone);
 	http_take_body(x, on_body);
 	http_pause_body(x, true);
-	timer_set(&context_of(x)->f->loop, &w->timer, clock_now_ns() + GUESS_NS);
+	timer_set(context_of(x)->server->loop, &w->timer, clock_now_ns() + GUESS_NS);
 }
 
 /* False: answered. Otherwise the request context has route and owner. */
-static bool admit(struct front *f, struct http_exchange *x, struct request_context *v)
+static bool admit(struct server *server, struct http_exchange *x, struct request_context *v)
 {
 	const struct http_request *q = http_request(x);
 	_buf_ struct buf allow = BUF_INIT(256);
@@ -122,12 +120,12 @@ static bool admit(struct front *f, struct http_exchange *x, struct request_conte
 
 	v->route = route_find(q->method, q->path, &v->params, &status, &allow);
 	if (v->route && v->route->below)
-		return hooks->admit_port(f, x, v);
-	auth_check(f->auth, x, v->route, clock_now_ns(), &verdict);
+		return server->hooks->admit_port(server->services, x, v);
+	auth_check(server->auth, x, v->route, clock_now_ns(), &verdict);
 	if (verdict.status) {
 		_buf_ struct buf metadata = BUF_INIT(2048);
 
-		hooks->challenge(f, x, &metadata);
+		server->hooks->challenge(server->mcp, x, &metadata);
 		serve_refuse(x, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
 		return false;
 	}
@@ -156,22 +154,34 @@ static bool takes_body(const struct route *r)
 	return r->content || r->below;
 }
 
+static void call_handler(struct http_exchange *x, const struct request_context *v)
+{
+	const struct route *r = v->route;
+
+	if (r->mcp_handler)
+		r->mcp_handler(v->server->mcp, x, &v->params);
+	else if (r->jupyter_handler)
+		r->jupyter_handler(v->server->notebooks, x, &v->params);
+	else
+		r->handler(v->server->services, x, &v->params);
+}
+
 static int on_head(struct http_exchange *x)
 {
-	struct front *f = http_config_of(x)->arg;
+	struct server *server = http_config_of(x)->arg;
 	struct request_context *v = calloc(1, sizeof(*v));
 
 	if (!v) {
 		reply_no_memory(x);
 		return 503;
 	}
-	v->f = f;
+	v->server = server;
 	http_set_user(x, v, on_gone);
-	if (!admit(f, x, v))
+	if (!admit(server, x, v))
 		return http_status(x);
 	if (takes_body(v->route)) {
 		http_take_body(x, on_body);
-		v->route->handler(f, x, &v->params);
+		call_handler(x, v);
 		return http_status(x);
 	}
 	return 0;
@@ -194,7 +204,7 @@ static void on_request(struct http_exchange *x)
 	if (v->refused || (!takes_body(v->route) && !empty_ok(x, v->route)))
 		return;
 	if (!takes_body(v->route))
-		v->route->handler(v->f, x, &v->params);
+		call_handler(x, v);
 	else if (v->body_end)
 		v->body_end(v);
 }
@@ -227,13 +237,12 @@ static void on_done(struct http_exchange *x)
 	free(v);
 }
 
-void serve_setup(struct front *f, const struct serve_hooks *given)
+void serve_setup(struct server *server)
 {
-	hooks = given;
-	*f->http = (struct http_config){
+	server->http = (struct http_config){
 		.head_max = HEAD_MAX,
 		.target_max = TARGET_MAX,
-		.body_max = f->config.max_body,
+		.body_max = server->daemon->config.max_body,
 		.first_ns = 10 * CLOCK_NS_PER_S,
 		.head_ns = 10 * CLOCK_NS_PER_S,
 		.body_ns = 60 * CLOCK_NS_PER_S,
@@ -244,7 +253,7 @@ void serve_setup(struct front *f, const struct serve_hooks *given)
 		.on_request = on_request,
 		.on_error = on_error,
 		.on_done = on_done,
-		.own_path = hooks->own_path,
-		.arg = f,
+		.own_path = server->hooks->own_path,
+		.arg = server,
 	};
 }

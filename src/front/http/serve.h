@@ -7,14 +7,13 @@
 
 #include "front/http/auth.h"
 #include "front/http/route.h"
+#include "net/http.h"
 
-struct front;
-struct http_exchange;
 struct idempotency;
 
 /* The state of an exchange from its head on; http_user() of every exchange. */
 struct request_context {
-	struct front *f;
+	struct server *server;
 	const struct route *route;
 	struct route_params params;
 	char owner[OWNER_MAX];
@@ -31,15 +30,32 @@ struct request_context {
 /* Functions of the wires above, for requests that have no handler yet. */
 struct serve_hooks {
 	/* A path below an open port: admitted by the port's own rules. False: answered. */
-	bool (*admit_port)(struct front *f, struct http_exchange *x, struct request_context *v);
+	bool (*admit_port)(struct services *services, struct http_exchange *x,
+			   struct request_context *v);
 	/* As http_config.own_path. */
 	size_t (*own_path)(const char *path, size_t len);
 	/* Where a client gets a token, for a 401. Appends to @out, or nothing. */
-	void (*challenge)(const struct front *f, const struct http_exchange *x, struct buf *out);
+	void (*challenge)(const struct mcp *mcp, const struct http_exchange *x, struct buf *out);
 };
 
-/* serve_setup() - Fill f->http. @hooks live as long as the process. */
-void serve_setup(struct front *f, const struct serve_hooks *hooks);
+/* The HTTP side of the daemon. */
+struct server {
+	struct daemon *daemon;
+	struct loop *loop; /* the daemon's */
+	struct keep *keep; /* of listening sockets, for the next front */
+	struct auth *auth;
+	struct systemd *systemd; /* the service manager, if one started the daemon */
+	struct http_config http;
+	struct listener *listeners[2];
+	const struct serve_hooks *hooks;
+	/* States of the wires, for their handlers. */
+	struct services *services;
+	struct mcp *mcp;
+	struct notebooks *notebooks;
+};
+
+/* serve_setup() - Fill server->http. */
+void serve_setup(struct server *server);
 
 /*
  * serve_refuse() - In on_head, which then returns http_status(). A wrong token from an address that

@@ -21,7 +21,6 @@
 #include "base/num.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/support/front.h"
 #include "net/http.h"
 
 #define HEAD_MAX 96 /* an id and a type, which is ours */

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "front/jupyter/jupyter.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 
 #define ROOM_MAX (256u << 10)
 #define ROOM_PER_MS 64u   /* refilled: 64 KB in a second */
@@ -99,7 +99,7 @@ void jupyter_background_output(struct sandbox *s, const struct language *l,
 	if (!k || k->language != l || (!k->clients && !k->backlogs))
 		return;
 	if (jkernel_congested(k) ||
-	    !has_room(&k->background, s->f->loop.now_ns, len + MESSAGE_COST)) {
+	    !has_room(&k->background, s->sandboxes->loop->now_ns, len + MESSAGE_COST)) {
 		k->background.dropped += len;
 		return;
 	}

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "net/http.h"
 #include "net/ws.h"
 
@@ -79,7 +79,7 @@ void jclient_send(struct jclient *c, const struct frame_message *m)
 		(void)ws_send_buf(c->ws, c->kind == FRAME_JSON, &b);
 	if (!ws_congested(c->ws) || c->slow.loop)
 		return;
-	struct loop *loop = &c->kernel->sandbox->f->loop;
+	struct loop *loop = c->kernel->sandbox->sandboxes->loop;
 
 	c->slow.fn = on_slow;
 	c->slow.arg = c;
@@ -195,7 +195,7 @@ bool jclient_open(struct jkernel *k, struct http_exchange *x)
 	read_session(x, c);
 	if (c->kind == FRAME_V1)
 		http_add_header(x, "Sec-WebSocket-Protocol", FRAME_V1_PROTOCOL);
-	c->ws = http_upgrade_ws(x, &ops, c, (size_t)k->sandbox->f->config.max_body);
+	c->ws = http_upgrade_ws(x, &ops, c, (size_t)k->sandbox->sandboxes->daemon->config.max_body);
 	if (c->ws)
 		join(k, c);
 	else

@@ -24,7 +24,7 @@
 #include "front/jupyter/jupyter.h"
 #include "front/operations/operations.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 
@@ -173,11 +173,13 @@ static json_t *spec_of(struct http_exchange *x, const json_t *body, const char *
 }
 
 /* @fields are taken. False: answered. */
-static bool parse(struct front *f, struct http_exchange *x, json_t *fields,
+static bool parse(struct sandboxes *sandboxes, struct http_exchange *x, json_t *fields,
 		  struct sandbox_spec *ret)
 {
 	struct refusal why;
-	int r = fields ? sandbox_spec_parse(f, context_of(x)->owner, fields, ret, &why) : 0;
+	int r = fields ? sandbox_spec_parse(sandboxes->admission, context_of(x)->owner, fields, ret,
+					    &why) :
+			 0;
 
 	if (r < 0)
 		reply_refusal(x, &why);
@@ -185,14 +187,15 @@ static bool parse(struct front *f, struct http_exchange *x, json_t *fields,
 	return fields && r == 0;
 }
 
-static const struct language *language_of(struct front *f, struct http_exchange *x,
+static const struct language *language_of(struct sandboxes *sandboxes, struct http_exchange *x,
 					  const json_t *body)
 {
 	const json_t *name = json_object_get(body, "name");
 
 	if (!name || json_is_null(name))
 		return &languages[LANG_PYTHON];
-	const struct language *l = jinfo_find(&f->images->own, json_string_value(name));
+	const struct language *l =
+		jinfo_find(&sandboxes->cells->images->own, json_string_value(name));
 
 	if (!l)
 		reply_error(x, 404, "no_such_kernelspec", "name", "see GET /api/kernelspecs",
@@ -212,9 +215,10 @@ static void start_interpreter(struct sandbox *s)
 
 /* ---- a new sandbox ------------------------------------------------------------------------- */
 
-static struct sandbox *make(struct front *f, struct http_exchange *x, const json_t *body)
+static struct sandbox *make(struct sandboxes *sandboxes, struct http_exchange *x,
+			    const json_t *body)
 {
-	const struct language *l = language_of(f, x, body);
+	const struct language *l = language_of(sandboxes, x, body);
 	char name[JUPYTER_ID_MAX];
 	struct sandbox_spec spec;
 	struct refusal why;
@@ -226,9 +230,9 @@ static struct sandbox *make(struct front *f, struct http_exchange *x, const json
 		(void)json_object_set_new(fields, "labels", json_object());
 	(void)json_object_set_new(json_object_get(fields, "labels"), JUPYTER_LABEL,
 				  json_string(l ? jkernel_spec_name(l) : ""));
-	if (!parse(f, x, fields, &spec))
+	if (!parse(sandboxes, x, fields, &spec))
 		return NULL;
-	struct sandbox *s = sandbox_create(f, context_of(x)->owner, name, &spec, &why);
+	struct sandbox *s = sandbox_create(sandboxes, context_of(x)->owner, name, &spec, &why);
 
 	if (!s) {
 		sandbox_spec_free(&spec);
@@ -239,13 +243,13 @@ static struct sandbox *make(struct front *f, struct http_exchange *x, const json
 
 /* ---- an existing sandbox ------------------------------------------------------------------- */
 
-static json_t *spec_json(const struct front *f, const struct sandbox_spec *spec)
+static json_t *spec_json(const struct sandboxes *sandboxes, const struct sandbox_spec *spec)
 {
 	_buf_ struct buf b = BUF_INIT(1u << 20);
 	struct json j;
 
 	json_init(&j, &b);
-	sandbox_spec_json(f, spec, &j);
+	sandbox_spec_json(sandboxes->admission, spec, &j);
 	return json_finish(&j) == 0 ? json_loadb(buf_str(&b), b.len, 0, NULL) : NULL;
 }
 
@@ -268,7 +272,7 @@ static bool has_value(const json_t *have, const json_t *asked, const char *field
 }
 
 /* Whether the fields that the request asks for are those of @s. False: answered. */
-static bool agrees(struct front *f, struct http_exchange *x, const struct sandbox *s,
+static bool agrees(struct sandboxes *sandboxes, struct http_exchange *x, const struct sandbox *s,
 		   const json_t *body)
 {
 	json_t *fields = spec_of(x, body, s->name), *kept = json_incref(fields);
@@ -276,11 +280,11 @@ static bool agrees(struct front *f, struct http_exchange *x, const struct sandbo
 	const struct spec_variable *wrong = NULL;
 
 	(void)json_object_del(fields, "env"); /* only a new sandbox gets it */
-	if (!parse(f, x, fields, &spec)) {
+	if (!parse(sandboxes, x, fields, &spec)) {
 		json_decref(kept);
 		return false;
 	}
-	json_t *have = spec_json(f, &s->spec), *asked = spec_json(f, &spec);
+	json_t *have = spec_json(sandboxes, &s->spec), *asked = spec_json(sandboxes, &spec);
 
 	for (size_t i = 0; !wrong && i < ARRAY_SIZE(spec_variables); i++)
 		if (json_object_get(kept, spec_variables[i].field) &&
@@ -299,11 +303,11 @@ static bool agrees(struct front *f, struct http_exchange *x, const struct sandbo
 
 /* Make @s a kernel of the language that the request names. The language of a kernel changes only
  * while no client uses it. False: answered. */
-static bool set_language(struct front *f, struct http_exchange *x, struct sandbox *s,
+static bool set_language(struct sandboxes *sandboxes, struct http_exchange *x, struct sandbox *s,
 			 const json_t *body)
 {
 	const json_t *name = json_object_get(body, "name");
-	const struct language *l = name && !json_is_null(name) ? language_of(f, x, body) :
+	const struct language *l = name && !json_is_null(name) ? language_of(sandboxes, x, body) :
 								 jkernel_language(s);
 	struct jkernel *k = l ? jkernel_of(s) : NULL;
 
@@ -325,30 +329,30 @@ static bool set_language(struct front *f, struct http_exchange *x, struct sandbo
 	return true;
 }
 
-void jkernel_create(struct front *f, struct http_exchange *x, const json_t *body, jkernel_made made,
-		    json_t *arg)
+void jkernel_create(struct sandboxes *sandboxes, struct http_exchange *x, const json_t *body,
+		    jkernel_made made, json_t *arg)
 {
 	const char *name =
 		json_string_value(json_object_get(json_object_get(body, "env"), "KERNEL_SANDBOX"));
 	struct sandbox *s;
 
-	if (f->draining) {
+	if (sandboxes->daemon->draining) {
 		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
 		return;
 	}
 	if (!name) {
-		s = make(f, x, body);
+		s = make(sandboxes, x, body);
 		if (s)
 			wait_for_cell(x, s, true, start_interpreter, made, arg);
 		return;
 	}
-	s = sandbox_find(f, context_of(x)->owner, name);
+	s = sandbox_find(sandboxes, context_of(x)->owner, name);
 	if (!s)
 		reply_error(x, 404, "no_such_sandbox", "env.KERNEL_SANDBOX",
 			    "see GET /v1/sandboxes", "there is no such sandbox");
 	else if (s->state != SANDBOX_RUNNING)
 		reply_error(x, 409, "sandbox_stopped", "env.KERNEL_SANDBOX", "remove it first",
 			    "this sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
-	else if (agrees(f, x, s, body) && set_language(f, x, s, body))
+	else if (agrees(sandboxes, x, s, body) && set_language(sandboxes, x, s, body))
 		wait_for_cell(x, s, false, start_interpreter, made, arg);
 }

@@ -11,19 +11,20 @@
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "net/http.h"
 
 #define LIST_MAX (16u << 20)
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
-void handle_jupyter_api(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_api(struct notebooks *notebooks, struct http_exchange *x,
+			const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(256);
 	struct json j;
 
-	(void)f;
+	(void)notebooks;
 	(void)p;
 	json_init(&j, &b);
 	json_object_begin(&j);
@@ -32,21 +33,24 @@ void handle_jupyter_api(struct front *f, struct http_exchange *x, const struct r
 	reply_written(x, 200, &j);
 }
 
-void handle_jupyter_specs(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_specs(struct notebooks *notebooks, struct http_exchange *x,
+			  const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(16384);
 	struct json j;
 
 	(void)p;
 	json_init(&j, &b);
-	jinfo_specs(&f->images->own, &j);
+	jinfo_specs(&notebooks->sandboxes->cells->images->own, &j);
 	reply_written(x, 200, &j);
 }
 
-void handle_jupyter_spec(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_spec(struct notebooks *notebooks, struct http_exchange *x,
+			 const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(16384);
-	const struct language *l = jinfo_find(&f->images->own, p->value[0]);
+	const struct language *l =
+		jinfo_find(&notebooks->sandboxes->cells->images->own, p->value[0]);
 	struct json j;
 
 	if (!l) {
@@ -59,15 +63,16 @@ void handle_jupyter_spec(struct front *f, struct http_exchange *x, const struct 
 	reply_written(x, 200, &j);
 }
 
-void handle_jupyter_status(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_status(struct notebooks *notebooks, struct http_exchange *x,
+			   const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
-	uint64_t last = f->started_ms;
+	uint64_t last = notebooks->sandboxes->daemon->started_ms;
 	size_t kernels = 0, clients = 0;
 	struct json j;
 
 	(void)p;
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = notebooks->sandboxes->first; s; s = s->next)
 		if (jkernel_is(s, context_of(x)->owner)) {
 			kernels++;
 			clients += s->jupyter ? s->jupyter->n_clients : 0;
@@ -76,7 +81,7 @@ void handle_jupyter_status(struct front *f, struct http_exchange *x, const struc
 		}
 	json_init(&j, &b);
 	json_object_begin(&j);
-	jupyter_stamp(&j, "started", f->started_ms);
+	jupyter_stamp(&j, "started", notebooks->sandboxes->daemon->started_ms);
 	jupyter_stamp(&j, "last_activity", last);
 	json_member_uint(&j, "kernels", kernels);
 	json_member_uint(&j, "connections", clients);
@@ -109,18 +114,19 @@ static void on_made(struct http_exchange *x, struct sandbox *s, bool fresh, json
 	reply_kernel(x, 201, s);
 }
 
-void handle_jupyter_kernel_start(struct front *f, struct http_exchange *x,
+void handle_jupyter_kernel_start(struct notebooks *notebooks, struct http_exchange *x,
 				 const struct route_params *p)
 {
 	json_t *body = jupyter_body(x);
 
 	(void)p;
 	if (body)
-		jkernel_create(f, x, body, on_made, NULL);
+		jkernel_create(notebooks->sandboxes, x, body, on_made, NULL);
 	json_decref(body);
 }
 
-void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_kernels(struct notebooks *notebooks, struct http_exchange *x,
+			    const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct json j;
@@ -128,17 +134,17 @@ void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const stru
 	(void)p;
 	json_init(&j, &b);
 	json_array_begin(&j);
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = notebooks->sandboxes->first; s; s = s->next)
 		if (jkernel_is(s, context_of(x)->owner))
 			jkernel_json(s, &j);
 	json_array_end(&j);
 	reply_written(x, 200, &j);
 }
 
-static struct sandbox *own_kernel(struct front *f, struct http_exchange *x,
+static struct sandbox *own_kernel(struct notebooks *notebooks, struct http_exchange *x,
 				  const struct route_params *p)
 {
-	struct sandbox *s = jkernel_find(f, context_of(x)->owner, p->value[0]);
+	struct sandbox *s = jkernel_find(notebooks->sandboxes, context_of(x)->owner, p->value[0]);
 
 	if (!s)
 		reply_error(x, 404, "no_such_kernel", "kernel_id", "see GET /api/kernels",
@@ -146,18 +152,19 @@ static struct sandbox *own_kernel(struct front *f, struct http_exchange *x,
 	return s;
 }
 
-void handle_jupyter_kernel(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_kernel(struct notebooks *notebooks, struct http_exchange *x,
+			   const struct route_params *p)
 {
-	struct sandbox *s = own_kernel(f, x, p);
+	struct sandbox *s = own_kernel(notebooks, x, p);
 
 	if (s)
 		reply_kernel(x, 200, s);
 }
 
-void handle_jupyter_kernel_end(struct front *f, struct http_exchange *x,
+void handle_jupyter_kernel_end(struct notebooks *notebooks, struct http_exchange *x,
 			       const struct route_params *p)
 {
-	struct sandbox *s = own_kernel(f, x, p);
+	struct sandbox *s = own_kernel(notebooks, x, p);
 
 	if (!s)
 		return;
@@ -165,10 +172,10 @@ void handle_jupyter_kernel_end(struct front *f, struct http_exchange *x,
 	reply_empty(x, 204);
 }
 
-void handle_jupyter_interrupt(struct front *f, struct http_exchange *x,
+void handle_jupyter_interrupt(struct notebooks *notebooks, struct http_exchange *x,
 			      const struct route_params *p)
 {
-	struct sandbox *s = own_kernel(f, x, p);
+	struct sandbox *s = own_kernel(notebooks, x, p);
 
 	if (!s)
 		return;
@@ -198,9 +205,10 @@ static void on_client_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_jupyter_restart(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_restart(struct notebooks *notebooks, struct http_exchange *x,
+			    const struct route_params *p)
 {
-	struct sandbox *s = own_kernel(f, x, p);
+	struct sandbox *s = own_kernel(notebooks, x, p);
 	struct jkernel *k = s ? jkernel_of(s) : NULL;
 
 	if (!s)
@@ -220,9 +228,10 @@ void handle_jupyter_restart(struct front *f, struct http_exchange *x, const stru
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-void handle_jupyter_channels(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_channels(struct notebooks *notebooks, struct http_exchange *x,
+			     const struct route_params *p)
 {
-	struct sandbox *s = own_kernel(f, x, p);
+	struct sandbox *s = own_kernel(notebooks, x, p);
 
 	if (!s)
 		return;

@@ -16,7 +16,6 @@
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
-#include "front/support/front.h"
 
 #define SESSIONS_MAX 4096u
 #define WORDS_MAX 4096u
@@ -37,23 +36,23 @@ static void session_free(struct jsession *s)
 	free(s);
 }
 
-void jsessions_free(struct front *f)
+void jsessions_free(struct notebooks *notebooks)
 {
 	struct jsession *s;
 
-	while ((s = f->jupyter_sessions)) {
-		f->jupyter_sessions = s->next;
+	while ((s = notebooks->sessions)) {
+		notebooks->sessions = s->next;
 		session_free(s);
 	}
 }
 
 /* Remove sessions whose kernels are gone. Return: the number of the others. */
-static size_t sweep(struct front *f)
+static size_t sweep(struct notebooks *notebooks)
 {
 	size_t n = 0;
 
-	for (struct jsession **at = &f->jupyter_sessions, *s; (s = *at);) {
-		if (jkernel_find(f, s->owner, s->kernel_id)) {
+	for (struct jsession **at = &notebooks->sessions, *s; (s = *at);) {
+		if (jkernel_find(notebooks->sandboxes, s->owner, s->kernel_id)) {
 			n++;
 			at = &s->next;
 			continue;
@@ -64,19 +63,19 @@ static size_t sweep(struct front *f)
 	return n;
 }
 
-static struct jsession **find(struct front *f, const char *owner, const char *id)
+static struct jsession **find(struct notebooks *notebooks, const char *owner, const char *id)
 {
-	struct jsession **at = &f->jupyter_sessions;
+	struct jsession **at = &notebooks->sessions;
 
-	(void)sweep(f);
+	(void)sweep(notebooks);
 	while (*at && (strcmp((*at)->id, id) != 0 || strcmp((*at)->owner, owner) != 0))
 		at = &(*at)->next;
 	return at;
 }
 
-static void write_session(struct front *f, const struct jsession *s, struct json *j)
+static void write_session(struct notebooks *notebooks, const struct jsession *s, struct json *j)
 {
-	const struct sandbox *box = jkernel_find(f, s->owner, s->kernel_id);
+	const struct sandbox *box = jkernel_find(notebooks->sandboxes, s->owner, s->kernel_id);
 
 	json_object_begin(j);
 	json_member_str(j, "id", s->id);
@@ -95,14 +94,14 @@ static void write_session(struct front *f, const struct jsession *s, struct json
 	json_object_end(j);
 }
 
-static void reply_session(struct front *f, struct http_exchange *x, int status,
+static void reply_session(struct notebooks *notebooks, struct http_exchange *x, int status,
 			  const struct jsession *s)
 {
 	_buf_ struct buf b = BUF_INIT(6 * WORDS_MAX * 6);
 	struct json j;
 
 	json_init(&j, &b);
-	write_session(f, s, &j);
+	write_session(notebooks, s, &j);
 	reply_written(x, status, &j);
 }
 
@@ -140,12 +139,13 @@ static bool take_words(struct jsession *s, const json_t *body)
 
 /* The session of the notebook that the body names. As in Jupyter's own server it is found whatever
  * kernel the client asks for. */
-static const struct jsession *of_path(struct front *f, const char *owner, const json_t *body)
+static const struct jsession *of_path(struct notebooks *notebooks, const char *owner,
+				      const json_t *body)
 {
 	const char *path = word_of(body, "path");
 
-	(void)sweep(f);
-	for (const struct jsession *s = f->jupyter_sessions; path && *path && s; s = s->next)
+	(void)sweep(notebooks);
+	for (const struct jsession *s = notebooks->sessions; path && *path && s; s = s->next)
 		if (strcmp(s->path, path) == 0 && strcmp(s->owner, owner) == 0)
 			return s;
 	return NULL;
@@ -171,9 +171,9 @@ static bool check_lengths(struct http_exchange *x, const json_t *body)
 /* The kernel is there: make the session. */
 static void on_made(struct http_exchange *x, struct sandbox *sandbox, bool fresh, json_t *body)
 {
-	struct front *f = sandbox->f;
+	struct notebooks *notebooks = context_of(x)->server->notebooks;
 	/* Another request may have made it meanwhile. */
-	const struct jsession *old = of_path(f, context_of(x)->owner, body);
+	const struct jsession *old = of_path(notebooks, context_of(x)->owner, body);
 	struct jsession *s = old ? NULL : calloc(1, sizeof(*s));
 
 	if (!s || !take_words(s, body)) {
@@ -182,7 +182,7 @@ static void on_made(struct http_exchange *x, struct sandbox *sandbox, bool fresh
 		if (fresh)
 			jkernel_end(sandbox, "its session could not be kept");
 		if (old)
-			reply_session(f, x, 201, old);
+			reply_session(notebooks, x, 201, old);
 		else
 			reply_no_memory(x);
 		return;
@@ -190,17 +190,19 @@ static void on_made(struct http_exchange *x, struct sandbox *sandbox, bool fresh
 	jupyter_uuid(s->id);
 	jkernel_id(sandbox, s->kernel_id);
 	memcpy(s->owner, context_of(x)->owner, sizeof(s->owner));
-	s->next = f->jupyter_sessions;
-	f->jupyter_sessions = s;
-	reply_session(f, x, 201, s);
+	s->next = notebooks->sessions;
+	notebooks->sessions = s;
+	reply_session(notebooks, x, 201, s);
 }
 
 /* The kernel whose id the body has, or a new one. */
-static void with_kernel(struct front *f, struct http_exchange *x, json_t *body, jkernel_made made)
+static void with_kernel(struct notebooks *notebooks, struct http_exchange *x, json_t *body,
+			jkernel_made made)
 {
 	const json_t *kernel = json_object_get(body, "kernel");
 	const char *id = json_string_value(json_object_get(kernel, "id"));
-	struct sandbox *s = id ? jkernel_find(f, context_of(x)->owner, id) : NULL;
+	struct sandbox *s = id ? jkernel_find(notebooks->sandboxes, context_of(x)->owner, id) :
+				 NULL;
 
 	if (s)
 		made(x, s, false, body);
@@ -208,49 +210,50 @@ static void with_kernel(struct front *f, struct http_exchange *x, json_t *body, 
 		reply_error(x, 404, "no_such_kernel", "kernel.id", "see GET /api/kernels",
 			    "there is no such kernel");
 	else
-		jkernel_create(f, x, kernel, made, body);
+		jkernel_create(notebooks->sandboxes, x, kernel, made, body);
 }
 
-void handle_jupyter_session_start(struct front *f, struct http_exchange *x,
+void handle_jupyter_session_start(struct notebooks *notebooks, struct http_exchange *x,
 				  const struct route_params *p)
 {
 	json_t *body = jupyter_body(x);
 
 	(void)p;
 	if (body && check_lengths(x, body)) {
-		const struct jsession *old = of_path(f, context_of(x)->owner, body);
+		const struct jsession *old = of_path(notebooks, context_of(x)->owner, body);
 
 		if (old)
-			reply_session(f, x, 201, old);
-		else if (sweep(f) >= SESSIONS_MAX)
+			reply_session(notebooks, x, 201, old);
+		else if (sweep(notebooks) >= SESSIONS_MAX)
 			reply_retry(x, 429, 1, "too_many_sessions", "remove some",
 				    "there are %u sessions already", SESSIONS_MAX);
 		else
-			with_kernel(f, x, body, on_made);
+			with_kernel(notebooks, x, body, on_made);
 	}
 	json_decref(body);
 }
 
-void handle_jupyter_sessions(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_sessions(struct notebooks *notebooks, struct http_exchange *x,
+			     const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct json j;
 
 	(void)p;
-	(void)sweep(f);
+	(void)sweep(notebooks);
 	json_init(&j, &b);
 	json_array_begin(&j);
-	for (const struct jsession *s = f->jupyter_sessions; s; s = s->next)
+	for (const struct jsession *s = notebooks->sessions; s; s = s->next)
 		if (strcmp(s->owner, context_of(x)->owner) == 0)
-			write_session(f, s, &j);
+			write_session(notebooks, s, &j);
 	json_array_end(&j);
 	reply_written(x, 200, &j);
 }
 
-static struct jsession **own_session(struct front *f, struct http_exchange *x,
+static struct jsession **own_session(struct notebooks *notebooks, struct http_exchange *x,
 				     const struct route_params *p)
 {
-	struct jsession **at = find(f, context_of(x)->owner, p->value[0]);
+	struct jsession **at = find(notebooks, context_of(x)->owner, p->value[0]);
 
 	if (*at)
 		return at;
@@ -259,25 +262,26 @@ static struct jsession **own_session(struct front *f, struct http_exchange *x,
 	return NULL;
 }
 
-void handle_jupyter_session(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_jupyter_session(struct notebooks *notebooks, struct http_exchange *x,
+			    const struct route_params *p)
 {
-	struct jsession **at = own_session(f, x, p);
+	struct jsession **at = own_session(notebooks, x, p);
 
 	if (at)
-		reply_session(f, x, 200, *at);
+		reply_session(notebooks, x, 200, *at);
 }
 
 /* The kernel is removed with its session, as the protocol says. */
-void handle_jupyter_session_end(struct front *f, struct http_exchange *x,
+void handle_jupyter_session_end(struct notebooks *notebooks, struct http_exchange *x,
 				const struct route_params *p)
 {
-	struct jsession **at = own_session(f, x, p), *s;
+	struct jsession **at = own_session(notebooks, x, p), *s;
 
 	if (!at)
 		return;
 	s = *at;
 	*at = s->next;
-	struct sandbox *box = jkernel_find(f, s->owner, s->kernel_id);
+	struct sandbox *box = jkernel_find(notebooks->sandboxes, s->owner, s->kernel_id);
 
 	session_free(s);
 	if (box)
@@ -288,11 +292,11 @@ void handle_jupyter_session_end(struct front *f, struct http_exchange *x,
 /* ---- change -------------------------------------------------------------------------------- */
 
 /* End the former kernel of a notebook, unless another notebook has it, too. */
-static void end_unused(struct front *f, const char *owner, const char *kernel_id)
+static void end_unused(struct notebooks *notebooks, const char *owner, const char *kernel_id)
 {
-	struct sandbox *box = jkernel_find(f, owner, kernel_id);
+	struct sandbox *box = jkernel_find(notebooks->sandboxes, owner, kernel_id);
 
-	for (const struct jsession *s = f->jupyter_sessions; s; s = s->next)
+	for (const struct jsession *s = notebooks->sessions; s; s = s->next)
 		if (strcmp(s->kernel_id, kernel_id) == 0 && strcmp(s->owner, owner) == 0)
 			return;
 	if (box)
@@ -302,9 +306,9 @@ static void end_unused(struct front *f, const char *owner, const char *kernel_id
 /* Another kernel for the same notebook; the body has the id of the session. */
 static void on_changed(struct http_exchange *x, struct sandbox *sandbox, bool fresh, json_t *body)
 {
-	struct front *f = sandbox->f;
-	struct jsession **at =
-		find(f, context_of(x)->owner, json_string_value(json_object_get(body, "id")));
+	struct notebooks *notebooks = context_of(x)->server->notebooks;
+	struct jsession **at = find(notebooks, context_of(x)->owner,
+				    json_string_value(json_object_get(body, "id")));
 
 	(void)fresh;
 	if (!*at) {
@@ -317,15 +321,15 @@ static void on_changed(struct http_exchange *x, struct sandbox *sandbox, bool fr
 
 	memcpy(before, s->kernel_id, sizeof(before));
 	jkernel_id(sandbox, s->kernel_id);
-	reply_session(f, x, 200, s); /* x is not valid after this */
-	end_unused(f, s->owner, before);
+	reply_session(notebooks, x, 200, s); /* x is not valid after this */
+	end_unused(notebooks, s->owner, before);
 }
 
-void handle_jupyter_session_change(struct front *f, struct http_exchange *x,
+void handle_jupyter_session_change(struct notebooks *notebooks, struct http_exchange *x,
 				   const struct route_params *p)
 {
 	json_t *body = jupyter_body(x);
-	struct jsession **at = body ? own_session(f, x, p) : NULL;
+	struct jsession **at = body ? own_session(notebooks, x, p) : NULL;
 	const json_t *kernel = json_object_get(body, "kernel");
 
 	if (!at || !check_lengths(x, body)) {
@@ -337,8 +341,8 @@ void handle_jupyter_session_change(struct front *f, struct http_exchange *x,
 		reply_no_memory(x);
 	else if (json_is_string(json_object_get(kernel, "id")) ||
 		 json_is_string(json_object_get(kernel, "name")))
-		with_kernel(f, x, body, on_changed);
+		with_kernel(notebooks, x, body, on_changed);
 	else
-		reply_session(f, x, 200, *at);
+		reply_session(notebooks, x, 200, *at);
 	json_decref(body);
 }

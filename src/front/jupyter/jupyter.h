@@ -33,11 +33,12 @@
 #include "net/loop.h"
 
 struct execution;
-struct front;
 struct http_exchange;
 struct image_use;
+struct jsession;
 struct json;
 struct language;
+struct sandboxes;
 struct ws;
 
 #define JUPYTER_ID_MAX 37       /* a UUID and its NUL */
@@ -135,7 +136,7 @@ bool jkernel_is_made_here(const struct sandbox *s);
 /* jkernel_end() - For the owner: end the sandbox if it was made here, otherwise the interpreter. */
 void jkernel_end(struct sandbox *s, const char *why);
 /* jkernel_find() - The owner's running sandbox with this kernel id; or NULL. */
-struct sandbox *jkernel_find(struct front *f, const char *owner, const char *id);
+struct sandbox *jkernel_find(struct sandboxes *sandboxes, const char *owner, const char *id);
 void jkernel_id(const struct sandbox *s, char id[JUPYTER_ID_MAX]);
 const struct language *jkernel_language(const struct sandbox *s);
 const char *jkernel_spec_name(const struct language *l);
@@ -245,13 +246,19 @@ void jclient_end(struct jclient *c, int code, const char *why);
 typedef void (*jkernel_made)(struct http_exchange *x, struct sandbox *s, bool fresh, json_t *arg);
 
 /* jkernel_create() - A kernel as @body asks for it (NULL: python3); then @made answers. */
-void jkernel_create(struct front *f, struct http_exchange *x, const json_t *body, jkernel_made made,
-		    json_t *arg);
+void jkernel_create(struct sandboxes *sandboxes, struct http_exchange *x, const json_t *body,
+		    jkernel_made made, json_t *arg);
 /* jupyter_body() - The request's JSON object; an empty body is an empty one. NULL: answered. */
 json_t *jupyter_body(struct http_exchange *x);
 
 /* ---- handle_sessions.c --------------------------------------------------------------------- */
 
-void jsessions_free(struct front *f);
+/* Notebooks and their kernels. */
+struct notebooks {
+	struct sandboxes *sandboxes;
+	struct jsession *sessions;
+};
+
+void jsessions_free(struct notebooks *notebooks);
 
 #endif

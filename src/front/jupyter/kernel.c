@@ -18,7 +18,7 @@
 #include "front/cell/cell.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/random_id.h"
 #include "front/support/time_text.h"
 
@@ -70,9 +70,9 @@ bool jkernel_is_made_here(const struct sandbox *s)
 	return is_uuid(s->name) && json_object_get(s->spec.labels, JUPYTER_LABEL);
 }
 
-struct sandbox *jkernel_find(struct front *f, const char *owner, const char *id)
+struct sandbox *jkernel_find(struct sandboxes *sandboxes, const char *owner, const char *id)
 {
-	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
+	for (struct sandbox *s = sandboxes->first; s; s = s->next) {
 		char other[JUPYTER_ID_MAX];
 
 		if (!jkernel_is(s, owner))
@@ -175,7 +175,7 @@ struct jkernel *jkernel_of(struct sandbox *s)
 static void report_restart(struct jkernel *k)
 {
 	if (k->restarting && k->old_over && !k->cut)
-		loop_defer(&k->sandbox->f->loop, &k->report);
+		loop_defer(k->sandbox->sandboxes->loop, &k->report);
 }
 
 void jkernel_cut_ended(struct jkernel *k)
@@ -254,7 +254,7 @@ static void shut(struct jkernel *k)
 	jkernel_status(k, NULL, "dead");
 	while (k->clients)
 		jclient_end(k->clients, 1001, "the kernel was ended");
-	loop_undefer(&k->sandbox->f->loop, &k->report);
+	loop_undefer(k->sandbox->sandboxes->loop, &k->report);
 	k->restarting = false;
 	k->restarted = NULL;
 	k->cut = NULL;

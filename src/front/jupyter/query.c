@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define QUERY_MS 5000u
@@ -95,8 +94,8 @@ static bool ask(struct jrequest *r, json_t *query, const struct sink *sink)
 
 	json_decref(query);
 	if (text && strlen(text) < QUERY_MAX)
-		r->running = execution_new(k->sandbox->f, k->language, text, strlen(text), QUERY_MS,
-					   sink, r);
+		r->running = execution_new(k->sandbox->sandboxes, k->language, text, strlen(text),
+					   QUERY_MS, sink, r);
 	json_alloc_free(text);
 	if (!r->running)
 		return false;

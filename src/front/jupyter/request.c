@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/schema.h"
 #include "front/support/time_text.h"
@@ -210,7 +209,7 @@ static void on_shutdown(struct jrequest *r)
 /* ---- arrival ------------------------------------------------------------------------------- */
 
 /* The parts of a message, each parsed and owned. */
-struct parts {
+struct message_parts {
 	json_t *whole, *header, *content;
 	const char *channel;
 	char name[16];
@@ -223,7 +222,7 @@ static json_t *load(struct frame_part p)
 	return p.len > 0 ? schema_load(p.data, p.len, &bad) : json_object();
 }
 
-static bool open_parts(enum frame_kind kind, const struct frame *f, struct parts *p)
+static bool open_parts(enum frame_kind kind, const struct frame *f, struct message_parts *p)
 {
 	if (kind == FRAME_JSON) {
 		p->whole = load(f->whole);
@@ -244,15 +243,15 @@ static bool open_parts(enum frame_kind kind, const struct frame *f, struct parts
 	       json_is_string(json_object_get(p->header, "msg_id"));
 }
 
-static void close_parts(struct parts *p)
+static void close_parts(struct message_parts *p)
 {
 	json_decref(p->whole);
 	json_decref(p->header);
 	json_decref(p->content);
 }
 
-static struct jrequest *request_new(struct jclient *c, struct parts *p, enum jchannel channel,
-				    size_t size)
+static struct jrequest *request_new(struct jclient *c, struct message_parts *p,
+				    enum jchannel channel, size_t size)
 {
 	struct jrequest *r = calloc(1, sizeof(*r));
 
@@ -291,7 +290,7 @@ static void enqueue(struct jkernel *k, struct jrequest *r)
 	jrequest_next(k);
 }
 
-static void dispatch(struct jclient *c, struct parts *p, size_t size)
+static void dispatch(struct jclient *c, struct message_parts *p, size_t size)
 {
 	struct jkernel *k = c->kernel;
 	bool control = strcmp(p->channel, "control") == 0;
@@ -318,7 +317,7 @@ static void dispatch(struct jclient *c, struct parts *p, size_t size)
 
 const char *jrequest_take(struct jclient *c, bool text, const char *data, size_t len)
 {
-	struct parts p = { 0 };
+	struct message_parts p = { 0 };
 	struct frame f;
 	const char *why = frame_split(c->kind, text, data, len, &f);
 

@@ -15,7 +15,7 @@
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/event.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/metrics.h"
 #include "front/support/schema.h"
@@ -351,7 +351,7 @@ static void say_input(struct jrequest *r, const json_t *code)
 void jrun_execute(struct jrequest *r)
 {
 	struct jkernel *k = r->kernel;
-	struct front *f = k->sandbox->f;
+	struct sandboxes *sandboxes = k->sandbox->sandboxes;
 	const json_t *code = json_object_get(r->content, "code");
 	size_t len = json_string_length(code);
 
@@ -370,8 +370,8 @@ void jrun_execute(struct jrequest *r)
 	if (!r->silent)
 		say_input(r, code);
 	jbackground_parent(k, r->header);
-	r->running = execution_new(f, k->language, json_string_value(code), len,
-				   f->config.max_timeout_ms,
+	r->running = execution_new(sandboxes, k->language, json_string_value(code), len,
+				   sandboxes->daemon->config.max_timeout_ms,
 				   flag(r->content, "allow_stdin", true) ? &asking : &plain, r);
 	if (r->running) {
 		r->running->count = store ? r->count : 0;

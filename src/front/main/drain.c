@@ -16,8 +16,8 @@
 #include "base/foreign.h"
 #include "front/cell/image_use.h"
 #include "front/http/listeners.h"
+#include "front/main/parts.h"
 #include "front/mcp/mcp.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "net/http.h"
 
@@ -30,23 +30,24 @@ static struct {
 
 static void stop_if_quiet(struct timer *t)
 {
-	struct front *f = t->arg;
+	struct parts *p = t->arg;
 	bool late = clock_now_ns() >= drain.until_ns;
 
-	mcp_drain(f);
+	mcp_drain(&p->mcp);
 	/* An answer counts as given when all of it is sent. */
-	if ((f->n_queued == 0 && http_live(f->http) == 0) || late) {
-		if (f->n_queued > 0)
-			log_event(LOG_LEVEL_WARNING, "drain_timeout", F_UINT("left", f->n_queued));
-		loop_stop(&f->loop);
+	if ((p->sandboxes.n_queued == 0 && http_live(&p->server.http) == 0) || late) {
+		if (p->sandboxes.n_queued > 0)
+			log_event(LOG_LEVEL_WARNING, "drain_timeout",
+				  F_UINT("left", p->sandboxes.n_queued));
+		loop_stop(&p->daemon.loop);
 		return;
 	}
-	timer_set(&f->loop, t, f->loop.now_ns + 20 * CLOCK_NS_PER_MS);
+	timer_set(&p->daemon.loop, t, p->daemon.loop.now_ns + 20 * CLOCK_NS_PER_MS);
 }
 
 static void on_signal(struct watch *w, uint32_t events)
 {
-	struct front *f = w->arg;
+	struct parts *p = w->arg;
 	struct signalfd_siginfo info;
 
 	(void)events;
@@ -56,24 +57,24 @@ static void on_signal(struct watch *w, uint32_t events)
 	 * already. */
 	unsigned int n = info.ssi_signo == (uint32_t)KEEPER_STOP ? ++drain.passed_on : ++drain.told;
 
-	if (f->draining) {
+	if (p->daemon.draining) {
 		if (n > 1)
-			loop_stop(&f->loop);
+			loop_stop(&p->daemon.loop);
 		return;
 	}
-	f->draining = true;
-	systemd_say(f->systemd, KEEPER_STOPPING);
-	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", f->n_queued));
-	listeners_close(f);
-	mcp_drain(f);
-	http_drain(f->http);
-	images_stop(f);
-	drain.until_ns = clock_now_ns() + f->config.drain_ms * CLOCK_NS_PER_MS;
-	drain.timer = (struct timer){ .fn = stop_if_quiet, .arg = f };
-	timer_set(&f->loop, &drain.timer, f->loop.now_ns);
+	p->daemon.draining = true;
+	systemd_say(&p->systemd, KEEPER_STOPPING);
+	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", p->sandboxes.n_queued));
+	listeners_close(&p->server);
+	mcp_drain(&p->mcp);
+	http_drain(&p->server.http);
+	images_stop(&p->cells);
+	drain.until_ns = clock_now_ns() + p->daemon.config.drain_ms * CLOCK_NS_PER_MS;
+	drain.timer = (struct timer){ .fn = stop_if_quiet, .arg = p };
+	timer_set(&p->daemon.loop, &drain.timer, p->daemon.loop.now_ns);
 }
 
-int drain_open(struct front *f, struct err *e)
+int drain_open(struct parts *p, struct err *e)
 {
 	sigset_t set;
 
@@ -89,9 +90,9 @@ int drain_open(struct front *f, struct err *e)
 		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
 		.events = EPOLLIN,
 		.fn = on_signal,
-		.arg = f,
+		.arg = p,
 	};
 	if (drain.signals.fd < 0)
 		return err_set(e, -errno, "watch signals");
-	return loop_add(&f->loop, &drain.signals, e);
+	return loop_add(&p->daemon.loop, &drain.signals, e);
 }

@@ -4,9 +4,9 @@
 #define CAISSON_FRONT_MAIN_DRAIN_H
 
 struct err;
-struct front;
+struct parts;
 
 /* drain_open() - Before the jail: watch the signals that end the daemon. 0 or -errno. */
-int drain_open(struct front *f, struct err *e);
+int drain_open(struct parts *p, struct err *e);
 
 #endif

@@ -22,11 +22,11 @@
 #include "front/cell/keep.h"
 #include "front/egress/narrow.h"
 #include "front/http/auth.h"
+#include "front/main/parts.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/tool.h"
 #include "front/policy/policy.h"
 #include "front/spec/mount_use.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/time_text.h"
@@ -157,37 +157,38 @@ bool rules_agree(const struct rules *r, const struct config *c, struct rules_rep
 /* ---- from text to rules -------------------------------------------------------------------- */
 
 /* NULL: policy->wrong and @e have the reason. */
-static struct rules *judge(struct front *f, const struct buf *text, struct err *e)
+static struct rules *judge(struct parts *p, const struct buf *text, struct err *e)
 {
 	static struct rules_report report; /* large; the process has one thread */
 	struct rules *r;
 
 	memset(&report, 0, sizeof(report));
 	r = rules_parse(buf_str(text), text->len, &report);
-	if (r && rules_agree(r, &f->config, &report))
+	if (r && rules_agree(r, &p->daemon.config, &report))
 		return r;
 	rules_free(r);
-	f->policy->wrong = report.errors[0].at;
-	(void)err_say(e, -EINVAL, "%.160s:%u:%u: %s%s", f->config.policy, report.errors[0].at.line,
-		      report.errors[0].at.column, report.errors[0].message,
+	p->policy.wrong = report.errors[0].at;
+	(void)err_say(e, -EINVAL, "%.160s:%u:%u: %s%s", p->daemon.config.policy,
+		      report.errors[0].at.line, report.errors[0].at.column,
+		      report.errors[0].message,
 		      report.n > 1 ? " (and more: caisson policy check lists all)" : "");
 	return NULL;
 }
 
-static struct rules *judge_file(struct front *f, int r, struct buf *text, struct err *e)
+static struct rules *judge_file(struct parts *p, int r, struct buf *text, struct err *e)
 {
-	f->policy->wrong = (struct toml_at){ 0 };
+	p->policy.wrong = (struct toml_at){ 0 };
 	if (r == 0)
-		return judge(f, text, e);
-	(void)err_wrap(e, "%.160s", f->config.policy);
+		return judge(p, text, e);
+	(void)err_wrap(e, "%.160s", p->daemon.config.policy);
 	return NULL;
 }
 
 /* An owner without a token is probably misspelt; then the real owner has the default. */
-static void warn_of_owners(const struct front *f, const struct rules *r)
+static void warn_of_owners(const struct parts *p, const struct rules *r)
 {
 	for (size_t i = 0; i < r->n_owners; i++)
-		if (!auth_knows(f->auth, r->owners[i].owner))
+		if (!auth_knows(p->server.auth, r->owners[i].owner))
 			log_event(LOG_LEVEL_WARNING, "policy_owner",
 				  F_STR("owner", r->owners[i].owner),
 				  F_UINT("line", r->owners[i].at.line),
@@ -196,9 +197,9 @@ static void warn_of_owners(const struct front *f, const struct rules *r)
 }
 
 /* The ledger comes last: the rules hold even if that cannot be recorded. */
-static void put_in_force(struct front *f, struct rules *r, const char *how)
+static void put_in_force(struct parts *p, struct rules *r, const char *how)
 {
-	struct policy_now *now = f->policy;
+	struct policy_now *now = &p->policy;
 	struct err e = { 0 };
 	_fd_ int fd = fd_memfd("caisson-policy", buf_str(&now->text), now->text.len);
 
@@ -206,24 +207,25 @@ static void put_in_force(struct front *f, struct rules *r, const char *how)
 	now->rules = r;
 	now->loaded_ms = time_now_ms();
 	now->stale = false;
-	mounts_pool(f);
+	mounts_pool(&p->admission);
 	metric_set(G_POLICY_STALE, 0);
 	if (fd >= 0)
-		keep_put(f->keep, KEEPER_POLICY, &fd, 1);
+		keep_put(&p->keep, KEEPER_POLICY, &fd, 1);
 	buf_free(&now->text);
-	warn_of_owners(f, r);
-	log_event(LOG_LEVEL_INFO, "policy", F_STR("how", how), F_STR("file", f->config.policy),
-		  F_STR("sha256", r->sha256), F_UINT("owners", r->n_owners));
-	if (ledger_record(f->ledger, &e, "policy.load", NULL, NULL, L_STR("how", how),
+	warn_of_owners(p, r);
+	log_event(LOG_LEVEL_INFO, "policy", F_STR("how", how),
+		  F_STR("file", p->daemon.config.policy), F_STR("sha256", r->sha256),
+		  F_UINT("owners", r->n_owners));
+	if (ledger_record(p->daemon.ledger, &e, "policy.load", NULL, NULL, L_STR("how", how),
 			  L_STR("sha256", r->sha256)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "policy.load"),
 			  F_STR("why", e.msg));
 }
 
 /* The file was refused: the policy that is in force stays. */
-static void keep_rules(struct front *f, const struct err *why)
+static void keep_rules(struct parts *p, const struct err *why)
 {
-	struct policy_now *now = f->policy;
+	struct policy_now *now = &p->policy;
 	struct err e = { 0 };
 
 	now->stale = true;
@@ -232,7 +234,7 @@ static void keep_rules(struct front *f, const struct err *why)
 	log_event(LOG_LEVEL_ERROR, "policy_refused", F_STR("why", why->msg),
 		  F_UINT("line", now->wrong.line), F_UINT("column", now->wrong.column),
 		  F_STR("what", "the policy before it stays in force"));
-	if (ledger_record(f->ledger, &e, "policy.reject", NULL, NULL,
+	if (ledger_record(p->daemon.ledger, &e, "policy.reject", NULL, NULL,
 			  L_UINT("line", now->wrong.line), L_UINT("column", now->wrong.column),
 			  L_STR("in_force", now->rules->sha256)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "policy.reject"),
@@ -241,21 +243,21 @@ static void keep_rules(struct front *f, const struct err *why)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-int policy_load(struct front *f, struct err *e)
+int policy_load(struct parts *p, struct err *e)
 {
-	struct policy_now *now = f->policy;
+	struct policy_now *now = &p->policy;
 
 	now->uid = geteuid();
 	buf_init(&now->text, RULES_TEXT_MAX);
-	if (!f->config.policy)
+	if (!p->daemon.config.policy)
 		return 0;
-	int r = policy_read_path(f->config.policy, &now->text, e);
+	int r = policy_read_path(p->daemon.config.policy, &now->text, e);
 
-	now->rules = judge_file(f, r, &now->text, e);
+	now->rules = judge_file(p, r, &now->text, e);
 	if (now->rules)
 		return 0;
 	/* The policy of the former front may still be good; it is parsed in the jail only. */
-	if (f->keep->life > 1) {
+	if (p->keep.life > 1) {
 		now->broken = *e;
 		*e = (struct err){ 0 };
 		return 0;
@@ -263,55 +265,55 @@ int policy_load(struct front *f, struct err *e)
 	return err_wrap(e, "--policy");
 }
 
-int policy_open(struct front *f, struct err *e)
+int policy_open(struct parts *p, struct err *e)
 {
-	struct policy_now *now = f->policy;
-	_fd_ int kept = keep_take_one(f->keep, KEEPER_POLICY);
+	struct policy_now *now = &p->policy;
+	_fd_ int kept = keep_take_one(&p->keep, KEEPER_POLICY);
 	struct toml_at wrong = now->wrong;
 	struct rules *r = now->rules;
 
-	if (!f->config.policy)
+	if (!p->daemon.config.policy)
 		return 0;
 	now->rules = NULL;
 	if (r) {
-		put_in_force(f, r, "start");
+		put_in_force(p, r, "start");
 		return 0;
 	}
-	if (kept < 0 || read_text(kept, &now->text, e) < 0 || !(r = judge(f, &now->text, e)))
+	if (kept < 0 || read_text(kept, &now->text, e) < 0 || !(r = judge(p, &now->text, e)))
 		return err_say(e, -EINVAL, "--policy: %.480s", now->broken.msg);
-	put_in_force(f, r, "kept");
+	put_in_force(p, r, "kept");
 	now->wrong = wrong;
-	keep_rules(f, &now->broken);
+	keep_rules(p, &now->broken);
 	return 0;
 }
 
-void policy_reload(struct front *f, int fd, int error)
+void policy_reload(struct parts *p, int fd, int error)
 {
 	_fd_ int file = fd;
-	struct policy_now *now = f->policy;
+	struct policy_now *now = &p->policy;
 	struct err e = { 0 };
 	struct rules *r;
 	int code;
 
-	if (!f->config.policy || !now->rules)
+	if (!p->daemon.config.policy || !now->rules)
 		return;
 	metric_add(M_POLICY_RELOADS, 1);
 	code = file < 0 ? err_set(&e, -(error ? error : EIO), "open it") :
 			  policy_read(file, now->uid, &now->text, &e);
-	r = judge_file(f, code, &now->text, &e);
+	r = judge_file(p, code, &now->text, &e);
 	if (r) {
-		put_in_force(f, r, "reload");
-		policy_narrow_all(f);
-		mcp_policy_changed(f);
+		put_in_force(p, r, "reload");
+		policy_narrow_all(&p->sandboxes);
+		mcp_policy_changed(&p->mcp);
 	} else {
-		keep_rules(f, &e);
+		keep_rules(p, &e);
 	}
 	buf_free(&now->text);
 }
 
-void policy_close(struct front *f)
+void policy_close(struct parts *p)
 {
-	rules_free(f->policy->rules);
-	f->policy->rules = NULL;
-	buf_free(&f->policy->text);
+	rules_free(p->policy.rules);
+	p->policy.rules = NULL;
+	buf_free(&p->policy.text);
 }

@@ -21,7 +21,7 @@
 struct buf;
 struct config;
 struct err;
-struct front;
+struct parts;
 struct rules;
 struct rules_report;
 
@@ -31,12 +31,12 @@ int policy_read_path(const char *path, struct buf *ret, struct err *e);
 
 /* policy_load() - Before the jail: --policy, if there is one. 0 or -errno, with file, line and
  * column. */
-int policy_load(struct front *f, struct err *e);
+int policy_load(struct parts *p, struct err *e);
 /* policy_open() - In the jail, with the ledger open: put the policy in force. 0 or -errno. */
-int policy_open(struct front *f, struct err *e);
+int policy_open(struct parts *p, struct err *e);
 /* policy_reload() - The keeper has opened the file: @fd, which is ours now, or @error. */
-void policy_reload(struct front *f, int fd, int error);
-void policy_close(struct front *f);
+void policy_reload(struct parts *p, int fd, int error);
+void policy_close(struct parts *p);
 
 /*
  * rules_agree() - Whether a daemon with the options @c can serve under @r: its defaults are within

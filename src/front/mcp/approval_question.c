@@ -13,14 +13,16 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "front/mcp/call.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
 #include "front/mcp/suspended.h"
 #include "front/mcp/task.h"
+#include "front/operations/services.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/tool_calls/approval.h"
+#include "front/tool_calls/tool_calls.h"
 
 #define BY "elicitation"
 
@@ -71,7 +73,7 @@ static json_t *questions(struct mcp_call *c)
 {
 	json_t *all = json_object();
 
-	for (const struct approval *a = c->f->approvals; a; a = a->next)
+	for (const struct approval *a = c->mcp->services->tool_calls->approvals; a; a = a->next)
 		if (a->x == c->work)
 			(void)json_object_set_new(all, a->id,
 						  json_pack("{s:s,s:o?}", "method",
@@ -82,7 +84,7 @@ static json_t *questions(struct mcp_call *c)
 
 static void answered(struct mcp_call *c, const json_t *responses)
 {
-	struct front *f = c->f;
+	struct mcp *mcp = c->mcp;
 	const struct execution *x = c->work;
 	const char *id;
 	json_t *answer;
@@ -90,7 +92,7 @@ static void answered(struct mcp_call *c, const json_t *responses)
 	/* An answer may end the call: only @responses is read after that. */
 	json_object_foreach((json_t *)responses, id, answer)
 	{
-		struct approval *a = f->approvals;
+		struct approval *a = mcp->services->tool_calls->approvals;
 
 		while (a && (strcmp(a->id, id) != 0 || a->x != x))
 			a = a->next;

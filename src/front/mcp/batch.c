@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "front/mcp/call.h"
 #include "front/mcp/session.h"
-#include "front/support/front.h"
 
 #define ERROR_MAX 2048u /* an error in place of an answer that does not fit is shorter */
 
@@ -115,11 +114,11 @@ static void run(struct mcp_batch *b, struct mcp_session *s, json_t *value,
 		put_error(b, m->id, MCP_INVALID_REQUEST, "initialize is not part of a batch");
 		return;
 	}
-	if (mcp_call_find(s->f, s, NULL, m->id)) {
+	if (mcp_call_find(s->mcp, s, NULL, m->id)) {
 		put_error(b, m->id, MCP_INVALID_REQUEST, "a request with this id is under way");
 		return;
 	}
-	c = mcp_call_new(s->f, s->owner, s, MCP_LEGACY, json_incref(value), &batch_line, b);
+	c = mcp_call_new(s->mcp, s->owner, s, MCP_LEGACY, json_incref(value), &batch_line, b);
 	if (!c) {
 		put_error(b, m->id, MCP_INTERNAL, "the daemon is out of memory");
 		return;
@@ -140,7 +139,7 @@ static void take(struct mcp_batch *b, struct mcp_session *s, json_t *value)
 	else if (m.kind == MCP_REQUEST)
 		run(b, s, value, &m);
 	else if (m.kind == MCP_NOTIFICATION)
-		mcp_notified(s->f, s, NULL, &m);
+		mcp_notified(s->mcp, s, NULL, &m);
 	else
 		(void)mcp_session_response(s, m.id, m.result, m.error);
 }

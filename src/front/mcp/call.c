@@ -10,7 +10,6 @@
 #include "base/list.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 
@@ -19,7 +18,7 @@
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_session *session,
+struct mcp_call *mcp_call_new(struct mcp *mcp, const char *owner, struct mcp_session *session,
 			      enum mcp_era era, json_t *message, const struct mcp_line *line,
 			      void *at)
 {
@@ -29,7 +28,7 @@ struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_ses
 		json_decref(message);
 		return NULL;
 	}
-	c->f = f;
+	c->mcp = mcp;
 	c->session = session;
 	c->era = era;
 	c->message = message;
@@ -37,14 +36,14 @@ struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_ses
 	c->at = at;
 	(void)snprintf(c->owner, sizeof(c->owner), "%s", owner);
 	mcp_message_read(message, &c->m);
-	LIST_PUSH(f->mcp->calls, c);
+	LIST_PUSH(mcp->calls, c);
 	return c;
 }
 
 static void end(struct mcp_call *c, int status, const struct buf *json)
 {
 	c->line->finish(c, status, json);
-	LIST_DROP(c->f->mcp->calls, c);
+	LIST_DROP(c->mcp->calls, c);
 	timer_cancel(&c->patience);
 	json_decref(c->state);
 	json_decref(c->message);
@@ -66,10 +65,10 @@ void mcp_call_cancel(struct mcp_call *c)
 	end(c, 200, NULL);
 }
 
-struct mcp_call *mcp_call_find(struct front *f, const struct mcp_session *session, const void *at,
+struct mcp_call *mcp_call_find(struct mcp *mcp, const struct mcp_session *session, const void *at,
 			       const json_t *id)
 {
-	for (struct mcp_call *c = f->mcp->calls; c; c = c->next)
+	for (struct mcp_call *c = mcp->calls; c; c = c->next)
 		if ((session ? c->session == session : !c->session && c->at == at) &&
 		    json_equal(c->m.id, id))
 			return c;

@@ -25,7 +25,7 @@
 #include "mcp/message.h"
 #include "net/loop.h"
 
-struct front;
+struct mcp;
 struct mcp_call;
 struct mcp_session;
 
@@ -48,7 +48,7 @@ struct mcp_line {
 };
 
 struct mcp_call {
-	struct front *f;
+	struct mcp *mcp;
 	struct mcp_call *prev, *next; /* all of the daemon */
 	const struct mcp_line *line;
 	void *at;                    /* the line's own */
@@ -70,7 +70,7 @@ struct mcp_call {
 
 /* mcp_call_new() - @message: a request; the call's afterwards. NULL without memory: then it is
  * freed. */
-struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_session *session,
+struct mcp_call *mcp_call_new(struct mcp *mcp, const char *owner, struct mcp_session *session,
 			      enum mcp_era era, json_t *message, const struct mcp_line *line,
 			      void *at);
 /* mcp_call_run() - Find the method and call it (mcp.c). The call may be over when this returns. */
@@ -86,7 +86,7 @@ void mcp_call_move(struct mcp_call *c, const struct buf *json, const struct mcp_
 		   void *at);
 /* mcp_call_find() - The one with this id among the session's, or, without a session, among those of
  * @at. */
-struct mcp_call *mcp_call_find(struct front *f, const struct mcp_session *session, const void *at,
+struct mcp_call *mcp_call_find(struct mcp *mcp, const struct mcp_session *session, const void *at,
 			       const json_t *id);
 
 /* mcp_capable() - Whether the client declared "elicitation", "extensions/io.x/y", ... */
@@ -183,7 +183,7 @@ extern mcp_method mcp_method_tools_list, mcp_method_tools_call, mcp_method_resou
 void mcp_no_method(struct mcp_call *c);
 /* mcp_notified() - A notification of a client. @session: NULL on the modern wire; @at: the line it
  * came on. */
-void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
+void mcp_notified(struct mcp *mcp, struct mcp_session *session, const void *at,
 		  const struct mcp_message *m);
 
 #endif

@@ -15,7 +15,6 @@
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
-#include "front/support/front.h"
 #include "front/support/schema.h"
 
 #define CALLS_MAX 256u
@@ -115,7 +114,7 @@ bool mcp_channel_shake(struct mcp_channel *p)
 {
 	if (p->session)
 		return true;
-	p->session = mcp_session_new(p->f, p->owner);
+	p->session = mcp_session_new(p->mcp, p->owner);
 	if (!p->session)
 		return false;
 	timer_cancel(&p->session->idle); /* it ends with the wire, and not before */
@@ -131,7 +130,7 @@ static void run(struct mcp_channel *p, struct mcp_session *session, enum mcp_era
 {
 	struct mcp_call *c;
 
-	if (mcp_call_find(p->f, session, p, m->id)) {
+	if (mcp_call_find(p->mcp, session, p, m->id)) {
 		put_error(p, m->id, MCP_INVALID_REQUEST, NULL,
 			  "a request with this id is under way: each needs one of its own");
 		return;
@@ -141,7 +140,7 @@ static void run(struct mcp_channel *p, struct mcp_session *session, enum mcp_era
 			  "too many requests are under way: wait for answers");
 		return;
 	}
-	c = mcp_call_new(p->f, p->owner, session, era, json_incref(value), &channel_line, p);
+	c = mcp_call_new(p->mcp, p->owner, session, era, json_incref(value), &channel_line, p);
 	if (!c) {
 		put_error(p, m->id, MCP_INTERNAL, NULL, "the daemon is out of memory");
 		return;
@@ -165,7 +164,7 @@ static void take_legacy(struct mcp_channel *p, json_t *value, const struct mcp_m
 		return;
 	}
 	if (m->kind == MCP_NOTIFICATION)
-		mcp_notified(p->f, p->session, NULL, m);
+		mcp_notified(p->mcp, p->session, NULL, m);
 	else if (m->kind == MCP_RESPONSE)
 		(void)mcp_session_response(p->session, m->id, m->result, m->error);
 	else if (!p->session->version && !may_begin_with(m->method))
@@ -192,7 +191,7 @@ static void take_one(struct mcp_channel *p, json_t *value)
 	else if (!r.http && m.kind == MCP_REQUEST)
 		run(p, NULL, MCP_MODERN, value, &m);
 	else if (!r.http && m.kind == MCP_NOTIFICATION)
-		mcp_notified(p->f, NULL, p, &m);
+		mcp_notified(p->mcp, NULL, p, &m);
 	json_decref(r.data);
 }
 
@@ -266,23 +265,23 @@ static void on_doom(struct deferred *d)
 	shut(d->arg, true);
 }
 
-void mcp_channel_init(struct mcp_channel *p, struct front *f, const char *owner,
+void mcp_channel_init(struct mcp_channel *p, struct mcp *mcp, const char *owner,
 		      const struct mcp_channel_ops *ops)
 {
-	*p = (struct mcp_channel){ .ops = ops, .f = f, .doom = { .fn = on_doom, .arg = p } };
+	*p = (struct mcp_channel){ .ops = ops, .mcp = mcp, .doom = { .fn = on_doom, .arg = p } };
 	(void)snprintf(p->owner, sizeof(p->owner), "%s", owner);
 }
 
 void mcp_channel_doom(struct mcp_channel *p)
 {
 	p->dead = true;
-	loop_defer(&p->f->loop, &p->doom);
+	loop_defer(p->mcp->loop, &p->doom);
 }
 
 /* The first call on this wire for which @which is true, or NULL. */
 static struct mcp_call *find(const struct mcp_channel *p, bool (*which)(const struct mcp_call *c))
 {
-	for (struct mcp_call *c = p->f->mcp->calls; c; c = c->next)
+	for (struct mcp_call *c = p->mcp->calls; c; c = c->next)
 		if (c->line == &channel_line && c->at == p && which(c))
 			return c;
 	return NULL;
@@ -303,7 +302,7 @@ static bool is_endless(const struct mcp_call *c)
 /* Each of these calls goes on with its own work only. */
 void mcp_channel_drained(struct mcp_channel *p)
 {
-	for (struct mcp_call *c = p->f->mcp->calls, *next; c && !p->dead; c = next) {
+	for (struct mcp_call *c = p->mcp->calls, *next; c && !p->dead; c = next) {
 		next = c->next;
 		if (c->line == &channel_line && c->at == p && c->drained)
 			c->drained(c);
@@ -329,7 +328,7 @@ void mcp_channel_end(struct mcp_channel *p)
 	struct mcp_call *c;
 
 	p->dead = true;
-	loop_undefer(&p->f->loop, &p->doom);
+	loop_undefer(p->mcp->loop, &p->doom);
 	while ((c = find(p, is_any)))
 		mcp_call_cancel(c);
 	if (s)

@@ -19,7 +19,7 @@
 #include "net/loop.h"
 
 struct buf;
-struct front;
+struct mcp;
 struct mcp_channel;
 struct mcp_session;
 
@@ -38,7 +38,7 @@ struct mcp_channel_ops {
 
 struct mcp_channel {
 	const struct mcp_channel_ops *ops;
-	struct front *f;
+	struct mcp *mcp;
 	char owner[OWNER_MAX];
 	struct mcp_session *session; /* of a legacy client; NULL: none yet */
 	size_t n_calls;              /* under way; a batch is one */
@@ -47,7 +47,7 @@ struct mcp_channel {
 	struct deferred doom;
 };
 
-void mcp_channel_init(struct mcp_channel *p, struct front *f, const char *owner,
+void mcp_channel_init(struct mcp_channel *p, struct mcp *mcp, const char *owner,
 		      const struct mcp_channel_ops *ops);
 /* mcp_channel_shake() - Make its session now. False: there are too many. */
 bool mcp_channel_shake(struct mcp_channel *p);

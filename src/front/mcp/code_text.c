@@ -12,7 +12,7 @@
 #include "front/mcp/tool.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 
 #define LOG_MAX 4096u
@@ -76,7 +76,7 @@ static void take_display(struct code_view *v, const json_t *display, size_t *lef
 void code_view_open(struct code_view *v, const struct execution *x)
 {
 	_buf_ struct buf list = BUF_INIT(EXECUTION_DISPLAYS_BYTES + 8);
-	size_t left = x->f->config.max_output, i;
+	size_t left = x->sandboxes->daemon->config.max_output, i;
 	const json_t *one;
 
 	memset(v, 0, sizeof(*v));
@@ -90,7 +90,8 @@ void code_view_open(struct code_view *v, const struct execution *x)
 	if (v->value) {
 		size_t len = strlen(v->value);
 
-		v->value_len = utf8_truncate(v->value, len, x->f->config.max_output);
+		v->value_len =
+			utf8_truncate(v->value, len, x->sandboxes->daemon->config.max_output);
 		v->cut |= v->value_len < len || len > KERNEL_TEXT_MAX;
 	}
 }
@@ -212,7 +213,7 @@ static void put_loss(struct buf *b, const struct execution *x)
 void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o)
 {
 	_buf_ struct buf b = BUF_INIT(MCP_ANSWER_MAX);
-	uint64_t chars = x->f->config.max_output;
+	uint64_t chars = x->sandboxes->daemon->config.max_output;
 	bool kept = x->sandbox->name[0] != '\0';
 
 	put_stream(&b, NULL, x->streams[STREAM_STDOUT], chars, kept);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/support/front.h"
+#include "front/mcp/mcp.h"
+#include "front/sandbox/sandboxes.h"
 
 static void reap(struct deferred *d)
 {
@@ -27,7 +28,7 @@ static void let_go(struct file_job *j)
 	file_call_release(&j->call);
 	j->reaper.fn = reap;
 	j->reaper.arg = j;
-	loop_defer(&j->call.f->loop, &j->reaper);
+	loop_defer(j->call.sandboxes->loop, &j->reaper);
 }
 
 static void on_stat(struct file_call *call, const struct files_stat *st, struct files_text name,
@@ -99,7 +100,7 @@ struct file_job *file_job_new(struct mcp_call *c, const char *path, size_t max, 
 
 void file_job_run(struct file_job *j, enum files_op op, struct sandbox *s)
 {
-	j->call.f = j->c->f;
+	j->call.sandboxes = j->c->mcp->sandboxes;
 	j->call.q.op = op;
 	j->call.ops = op == FILES_WRITE ? &write_ops : &ops;
 	j->c->work = j;

@@ -19,17 +19,16 @@
 #include "front/mcp/post.h"
 #include "front/mcp/session.h"
 #include "front/mcp/sse.h"
-#include "front/support/front.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
 /* The session that the request names; NULL: answered. */
-static struct mcp_session *own_session(struct front *f, struct http_exchange *x, const json_t *id)
+static struct mcp_session *own_session(struct mcp *mcp, struct http_exchange *x, const json_t *id)
 {
 	const char *name = http_header(x, "mcp-session-id");
-	struct mcp_session *s = name ? mcp_session_find(f, context_of(x)->owner, name) : NULL;
+	struct mcp_session *s = name ? mcp_session_find(mcp, context_of(x)->owner, name) : NULL;
 
 	if (s && mcp_channel_of(s))
 		s = NULL; /* it has a wire of its own */
@@ -46,10 +45,10 @@ static struct mcp_session *own_session(struct front *f, struct http_exchange *x,
 
 /* ---- POST ---------------------------------------------------------------------------------- */
 
-static void serve_batch(struct front *f, struct http_exchange *x, json_t *list)
+static void serve_batch(struct mcp *mcp, struct http_exchange *x, json_t *list)
 {
 	bool named = http_header(x, "mcp-session-id") != NULL;
-	struct mcp_session *s = named ? own_session(f, x, NULL) : NULL;
+	struct mcp_session *s = named ? own_session(mcp, x, NULL) : NULL;
 	const char *why;
 
 	if (named && !s)
@@ -59,15 +58,15 @@ static void serve_batch(struct front *f, struct http_exchange *x, json_t *list)
 		mcp_refuse(x, 400, NULL, MCP_INVALID_REQUEST, NULL, why);
 		return;
 	}
-	mcp_post_batch(f, x, s, list);
+	mcp_post_batch(mcp, x, s, list);
 }
 
-static void serve_legacy(struct front *f, struct http_exchange *x, json_t *message,
+static void serve_legacy(struct mcp *mcp, struct http_exchange *x, json_t *message,
 			 const struct mcp_message *m)
 {
 	bool begins = m->kind == MCP_REQUEST && strcmp(m->method, "initialize") == 0;
-	struct mcp_session *s = begins ? mcp_session_new(f, context_of(x)->owner) :
-					 own_session(f, x, m->id);
+	struct mcp_session *s = begins ? mcp_session_new(mcp, context_of(x)->owner) :
+					 own_session(mcp, x, m->id);
 
 	if (!s) {
 		if (begins)
@@ -76,19 +75,19 @@ static void serve_legacy(struct front *f, struct http_exchange *x, json_t *messa
 		return;
 	}
 	if (m->kind == MCP_REQUEST) {
-		mcp_post_run(f, x, s, MCP_LEGACY, message);
+		mcp_post_run(mcp, x, s, MCP_LEGACY, message);
 		if (begins && !s->version)
 			mcp_session_end(s); /* the handshake failed */
 		return;
 	}
 	if (m->kind == MCP_NOTIFICATION)
-		mcp_notified(f, s, NULL, m);
+		mcp_notified(mcp, s, NULL, m);
 	else
 		(void)mcp_session_response(s, m->id, m->result, m->error);
 	reply_empty(x, 202);
 }
 
-static void serve_message(struct front *f, struct http_exchange *x, json_t *message)
+static void serve_message(struct mcp *mcp, struct http_exchange *x, json_t *message)
 {
 	const struct mcp_headers h = { http_header(x, "mcp-protocol-version"),
 				       http_header(x, "mcp-method"), http_header(x, "mcp-name") };
@@ -104,18 +103,18 @@ static void serve_message(struct front *f, struct http_exchange *x, json_t *mess
 	if (r.http)
 		mcp_refuse(x, r.http, m.id, r.code, r.data, r.message);
 	else if (r.era == MCP_LEGACY)
-		serve_legacy(f, x, message, &m);
+		serve_legacy(mcp, x, message, &m);
 	else if (m.kind == MCP_REQUEST && strcmp(m.method, "subscriptions/listen") == 0 &&
 		 !mcp_accepts(x, MCP_EVENTS))
 		mcp_refuse(x, 406, m.id, MCP_INVALID_REQUEST, NULL, "Accept must name " MCP_EVENTS);
 	else if (m.kind == MCP_REQUEST)
-		mcp_post_run(f, x, NULL, MCP_MODERN, message);
+		mcp_post_run(mcp, x, NULL, MCP_MODERN, message);
 	else
 		reply_empty(x, 202);
 	json_decref(r.data);
 }
 
-void handle_mcp_post(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_post(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
 {
 	const struct http_request *q = http_request(x);
 	struct schema_error e;
@@ -125,7 +124,7 @@ void handle_mcp_post(struct front *f, struct http_exchange *x, const struct rout
 	if (!mcp_head_ok(x))
 		return;
 	if (mcp_sse_named(x)) {
-		mcp_sse_post(f, x);
+		mcp_sse_post(mcp, x);
 		return;
 	}
 	message = schema_load(q->body ? q->body : "", q->body_len, &e);
@@ -134,9 +133,9 @@ void handle_mcp_post(struct front *f, struct http_exchange *x, const struct rout
 		return;
 	}
 	if (json_is_array(message))
-		serve_batch(f, x, message);
+		serve_batch(mcp, x, message);
 	else
-		serve_message(f, x, message);
+		serve_message(mcp, x, message);
 	json_decref(message);
 }
 
@@ -187,7 +186,7 @@ static void no_stream(struct http_exchange *x)
 		   "there is no stream without a session: header Mcp-Session-Id, from initialize");
 }
 
-void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_get(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
 {
 	struct request_context *v = context_of(x);
 	struct listener_out *o;
@@ -198,7 +197,7 @@ void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route
 		no_stream(x);
 		return;
 	}
-	if (!(s = own_session(f, x, NULL)))
+	if (!(s = own_session(mcp, x, NULL)))
 		return;
 	if (!mcp_stream_wanted(x))
 		return;
@@ -226,7 +225,7 @@ void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route
 
 /* ---- DELETE -------------------------------------------------------------------------------- */
 
-void handle_mcp_delete(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_delete(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
 {
 	struct mcp_session *s;
 
@@ -235,7 +234,7 @@ void handle_mcp_delete(struct front *f, struct http_exchange *x, const struct ro
 		no_stream(x);
 		return;
 	}
-	if (!(s = own_session(f, x, NULL)))
+	if (!(s = own_session(mcp, x, NULL)))
 		return;
 	mcp_session_end(s);
 	reply_empty(x, 204);

@@ -20,7 +20,6 @@
 #include "base/buf.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/time_text.h"
 
@@ -73,7 +72,7 @@ static bool sign(const struct mcp_call *c, const char *payload, size_t len,
 		return false;
 	}
 	json_alloc_free(text);
-	return HMAC(EVP_sha256(), c->f->mcp->key, MCP_KEY_BYTES, (const unsigned char *)buf_str(&b),
+	return HMAC(EVP_sha256(), c->mcp->key, MCP_KEY_BYTES, (const unsigned char *)buf_str(&b),
 		    b.len, mac, &n) &&
 	       n == MAC_BYTES;
 }

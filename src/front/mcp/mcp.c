@@ -18,7 +18,8 @@
 #include "front/mcp/suspended.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
-#include "front/support/front.h"
+#include "front/operations/services.h"
+#include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
 
 #define INSTRUCTIONS_MAX 16384u
@@ -45,7 +46,7 @@ static const char instructions[] =
 	"- A session that nobody used for some minutes is removed; so is everything in it.";
 
 /* Names are no secret: the error about an unknown server lists them. */
-static void put_servers(const struct front *f, struct buf *b)
+static void put_servers(const struct mcp *mcp, struct buf *b)
 {
 	const struct upstream *u;
 
@@ -53,19 +54,21 @@ static void put_servers(const struct front *f, struct buf *b)
 		b,
 		"\n- run_python(code, servers) runs Python that calls tools of other MCP servers, "
 		"`await mcp_<server>.<tool>(...)`, so that only what it prints comes back. Servers: ");
-	for (size_t i = 0; i < SERVERS_NAMED && (u = upstream_at(f, i)); i++)
+	for (size_t i = 0; i < SERVERS_NAMED && (u = upstream_at(mcp->services->tool_calls, i));
+	     i++)
 		(void)buf_printf(b, "%s%s", i ? ", " : "", u->name);
-	(void)buf_puts(b, f->upstreams->n > SERVERS_NAMED ? ", and more; " : "; ");
+	(void)buf_puts(b, mcp->services->tool_calls->upstreams.n > SERVERS_NAMED ? ", and more; " :
+										   "; ");
 	(void)buf_puts(b, "`await mcp.runtime.search_tool_docs('words')` finds tools.");
 }
 
-static void write_instructions(const struct front *f, struct json *j)
+static void write_instructions(const struct mcp *mcp, struct json *j)
 {
 	_buf_ struct buf b = BUF_INIT(INSTRUCTIONS_MAX);
 
 	(void)buf_puts(&b, instructions);
-	if (f->upstreams->n > 0 && mcp_tool_find(f, "run_python"))
-		put_servers(f, &b);
+	if (mcp->services->tool_calls->upstreams.n > 0 && mcp_tool_find(mcp, "run_python"))
+		put_servers(mcp, &b);
 	json_key(j, "instructions");
 	(void)json_strn(j, buf_str(&b), b.len);
 }
@@ -86,11 +89,11 @@ static void put_empty(struct json *j, const char *key)
 	json_object_end(j);
 }
 
-static void put_list(const struct front *f, struct json *j, const char *key, enum mcp_list list)
+static void put_list(const struct mcp *mcp, struct json *j, const char *key, enum mcp_list list)
 {
 	json_key(j, key);
 	json_object_begin(j);
-	if (mcp_list_lives(f, list))
+	if (mcp_list_lives(mcp, list))
 		json_member_bool(j, "listChanged", true);
 	if (list == MCP_LIST_RESOURCES)
 		json_member_bool(j, "subscribe", true);
@@ -109,13 +112,13 @@ static void put_extensions(struct json *j)
 	json_object_end(j);
 }
 
-static void write_capabilities(const struct front *f, struct json *j, bool modern)
+static void write_capabilities(const struct mcp *mcp, struct json *j, bool modern)
 {
 	json_object_begin(j);
-	put_list(f, j, "tools", MCP_LIST_TOOLS);
+	put_list(mcp, j, "tools", MCP_LIST_TOOLS);
 	if (mcp_prompts_any())
-		put_list(f, j, "prompts", MCP_LIST_PROMPTS);
-	put_list(f, j, "resources", MCP_LIST_RESOURCES);
+		put_list(mcp, j, "prompts", MCP_LIST_PROMPTS);
+	put_list(mcp, j, "resources", MCP_LIST_RESOURCES);
 	put_empty(j, "completions");
 	if (modern)
 		put_extensions(j);
@@ -162,10 +165,10 @@ static void initialize(struct mcp_call *c)
 	mcp_answer_begin(c, &a);
 	json_member_str(&a.j, "protocolVersion", s->version);
 	json_key(&a.j, "capabilities");
-	write_capabilities(c->f, &a.j, false);
+	write_capabilities(c->mcp, &a.j, false);
 	json_key(&a.j, "serverInfo");
 	mcp_server_info(&a.j);
-	write_instructions(c->f, &a.j);
+	write_instructions(c->mcp, &a.j);
 	mcp_answer_end(c, &a);
 }
 
@@ -179,8 +182,8 @@ static void discover(struct mcp_call *c)
 	(void)json_str(&a.j, MCP_MODERN_VERSION);
 	json_array_end(&a.j);
 	json_key(&a.j, "capabilities");
-	write_capabilities(c->f, &a.j, true);
-	write_instructions(c->f, &a.j);
+	write_capabilities(c->mcp, &a.j, true);
+	write_instructions(c->mcp, &a.j);
 	mcp_answer_cache(c, &a, DISCOVER_TTL_MS, true);
 	mcp_answer_end(c, &a);
 }
@@ -254,7 +257,7 @@ void mcp_call_run(struct mcp_call *c)
 
 /* ---- notifications ------------------------------------------------------------------------- */
 
-void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
+void mcp_notified(struct mcp *mcp, struct mcp_session *session, const void *at,
 		  const struct mcp_message *m)
 {
 	struct mcp_call *c;
@@ -263,7 +266,7 @@ void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
 		session->initialized = true;
 	if (strcmp(m->method, "notifications/cancelled") != 0)
 		return;
-	c = mcp_call_find(f, session, at, json_object_get(m->params, "requestId"));
+	c = mcp_call_find(mcp, session, at, json_object_get(m->params, "requestId"));
 	/* A handshake is not cancelled. */
 	if (c && strcmp(c->m.method, "initialize") != 0)
 		mcp_call_cancel(c);
@@ -271,37 +274,37 @@ void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-void mcp_setup(struct front *f)
+void mcp_setup(struct mcp *mcp)
 {
-	if (getrandom(f->mcp->key, sizeof(f->mcp->key), 0) != (ssize_t)sizeof(f->mcp->key))
+	if (getrandom(mcp->key, sizeof(mcp->key), 0) != (ssize_t)sizeof(mcp->key))
 		abort();
 }
 
-static bool is_busy(const struct front *f, const struct mcp_session *s)
+static bool is_busy(const struct mcp *mcp, const struct mcp_session *s)
 {
-	for (const struct mcp_call *c = f->mcp->calls; c; c = c->next)
+	for (const struct mcp_call *c = mcp->calls; c; c = c->next)
 		if (c->session == s)
 			return true;
 	return false;
 }
 
-void mcp_drain(struct front *f)
+void mcp_drain(struct mcp *mcp)
 {
-	mcp_subscriptions_end(f);
-	for (struct mcp_session *s = f->mcp->sessions, *next; s; s = next) {
+	mcp_subscriptions_end(mcp);
+	for (struct mcp_session *s = mcp->sessions, *next; s; s = next) {
 		next = s->next;
-		if (!is_busy(f, s))
+		if (!is_busy(mcp, s))
 			mcp_session_end(s);
 	}
 }
 
-void mcp_end(struct front *f)
+void mcp_end(struct mcp *mcp)
 {
-	mcp_tasks_end(f);
-	timer_cancel(&f->mcp->news);
-	while (f->mcp->sessions)
-		mcp_session_end(f->mcp->sessions);
-	while (f->mcp->calls)
-		mcp_call_cancel(f->mcp->calls);
-	mcp_suspended_end(f);
+	mcp_tasks_end(mcp);
+	timer_cancel(&mcp->news);
+	while (mcp->sessions)
+		mcp_session_end(mcp->sessions);
+	while (mcp->calls)
+		mcp_call_cancel(mcp->calls);
+	mcp_suspended_end(mcp);
 }

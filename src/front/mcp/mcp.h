@@ -11,7 +11,7 @@
 #include "net/loop.h"
 
 struct buf;
-struct front;
+struct daemon;
 struct json;
 struct mcp_call;
 struct mcp_prompt;
@@ -22,11 +22,17 @@ struct mcp_suspended;
 struct mcp_task;
 struct mcp_tool;
 struct mcp_watch;
+struct sandboxes;
+struct services;
 
 #define MCP_SESSIONS_MAX 1024u
 #define MCP_KEY_BYTES 32
 
 struct mcp {
+	struct daemon *daemon;
+	struct loop *loop; /* the daemon's */
+	struct sandboxes *sandboxes;
+	struct services *services;    /* the features of sandboxes */
 	struct mcp_call *calls;       /* under way */
 	struct mcp_session *sessions; /* of clients that shook hands */
 	size_t n_sessions;
@@ -56,7 +62,7 @@ struct mcp_additions {
 extern const struct mcp_additions mcp_additions;
 
 /* mcp_setup() - Before the first request. */
-void mcp_setup(struct front *f);
+void mcp_setup(struct mcp *mcp);
 
 /* mcp_server_info() - The object {name, version, ...}. */
 void mcp_server_info(struct json *j);
@@ -64,9 +70,9 @@ void mcp_server_info(struct json *j);
 void mcp_note_json(struct buf *out, const char *method, const struct buf *params);
 
 /* mcp_drain() - The daemon is about to stop: end what only waits, so that nobody waits for it. */
-void mcp_drain(struct front *f);
+void mcp_drain(struct mcp *mcp);
 
 /* mcp_end() - The daemon stops: end every session and what it waits for. */
-void mcp_end(struct front *f);
+void mcp_end(struct mcp *mcp);
 
 #endif

@@ -14,7 +14,8 @@
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
-#include "front/support/front.h"
+#include "front/mcp/mcp.h"
+#include "front/support/daemon.h"
 #include "net/conn.h"
 #include "net/http.h"
 
@@ -22,9 +23,9 @@
 #define WELL_KNOWN "/.well-known/oauth-protected-resource"
 
 /* Up to the path; of --mcp-url, or as the client calls us. */
-static void put_origin(const struct front *f, const struct http_exchange *x, struct buf *out)
+static void put_origin(const struct mcp *mcp, const struct http_exchange *x, struct buf *out)
 {
-	const char *url = f->config.mcp_url;
+	const char *url = mcp->daemon->config.mcp_url;
 
 	if (url)
 		(void)buf_append(out, url,
@@ -35,26 +36,26 @@ static void put_origin(const struct front *f, const struct http_exchange *x, str
 				 http_request(x)->host);
 }
 
-void mcp_metadata_url(const struct front *f, const struct http_exchange *x, struct buf *out)
+void mcp_metadata_url(const struct mcp *mcp, const struct http_exchange *x, struct buf *out)
 {
 	const char *path = http_request(x)->path;
 
-	if (!f->config.mcp_auth_server || strncmp(path, "/mcp", 4) != 0 ||
+	if (!mcp->daemon->config.mcp_auth_server || strncmp(path, "/mcp", 4) != 0 ||
 	    (path[4] && path[4] != '/'))
 		return;
-	put_origin(f, x, out);
+	put_origin(mcp, x, out);
 	(void)buf_puts(out, WELL_KNOWN "/mcp");
 }
 
-static void write_document(const struct front *f, const struct http_exchange *x, struct buf *out)
+static void write_document(const struct mcp *mcp, const struct http_exchange *x, struct buf *out)
 {
 	_buf_ struct buf resource = BUF_INIT(2048);
 	struct json j;
 
-	if (f->config.mcp_url) {
-		(void)buf_puts(&resource, f->config.mcp_url);
+	if (mcp->daemon->config.mcp_url) {
+		(void)buf_puts(&resource, mcp->daemon->config.mcp_url);
 	} else {
-		put_origin(f, x, &resource);
+		put_origin(mcp, x, &resource);
 		(void)buf_puts(&resource, "/mcp");
 	}
 	json_init(&j, out);
@@ -62,7 +63,7 @@ static void write_document(const struct front *f, const struct http_exchange *x,
 	json_member_str(&j, "resource", buf_str(&resource));
 	json_key(&j, "authorization_servers");
 	json_array_begin(&j);
-	(void)json_str(&j, f->config.mcp_auth_server);
+	(void)json_str(&j, mcp->daemon->config.mcp_auth_server);
 	json_array_end(&j);
 	json_key(&j, "bearer_methods_supported");
 	json_array_begin(&j);
@@ -73,17 +74,17 @@ static void write_document(const struct front *f, const struct http_exchange *x,
 	(void)json_finish(&j);
 }
 
-void handle_mcp_metadata(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_metadata(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(DOCUMENT_MAX);
 
 	(void)p;
-	if (!f->config.mcp_auth_server) {
+	if (!mcp->daemon->config.mcp_auth_server) {
 		reply_error(x, 404, "not_found", NULL,
 			    "ask the operator for a token; --mcp-auth-server names such a server",
 			    "no authorization server is named here");
 		return;
 	}
-	write_document(f, x, &b);
+	write_document(mcp, x, &b);
 	reply_json(x, 200, &b);
 }

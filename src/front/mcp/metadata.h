@@ -8,11 +8,11 @@
 #define CAISSON_FRONT_MCP_METADATA_H
 
 struct buf;
-struct front;
 struct http_exchange;
+struct mcp;
 
 /* mcp_metadata_url() - For a request below /mcp: the address of the document. Appends; nothing for
  * other requests, or without an authorization server. */
-void mcp_metadata_url(const struct front *f, const struct http_exchange *x, struct buf *out);
+void mcp_metadata_url(const struct mcp *mcp, const struct http_exchange *x, struct buf *out);
 
 #endif

@@ -20,9 +20,9 @@
 #include "front/http/serve.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/call.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/replay.h"
 #include "front/mcp/session.h"
-#include "front/support/front.h"
 #include "net/http.h"
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)
@@ -85,7 +85,7 @@ void mcp_stream_open(struct http_exchange *x)
 /* ---- the answer ---------------------------------------------------------------------------- */
 
 struct post {
-	struct front *f;
+	struct mcp *mcp;
 	struct http_exchange *x;   /* NULL: the client is gone */
 	struct mcp_call *call;     /* NULL: a batch of them */
 	struct mcp_replay *replay; /* of a stream that can be resumed, or NULL */
@@ -134,7 +134,7 @@ static void begin_stream(struct post *p)
 
 static void arm(struct post *p)
 {
-	struct loop *l = &p->f->loop;
+	struct loop *l = p->mcp->loop;
 
 	p->alive.fn = on_alive;
 	p->alive.arg = p;
@@ -273,7 +273,7 @@ static void on_gone(struct request_context *v)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-static struct post *begin_post(struct front *f, struct http_exchange *x)
+static struct post *begin_post(struct mcp *mcp, struct http_exchange *x)
 {
 	struct request_context *v = context_of(x);
 	struct post *p = calloc(1, sizeof(*p));
@@ -282,7 +282,7 @@ static struct post *begin_post(struct front *f, struct http_exchange *x)
 		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL, "the daemon is out of memory");
 		return NULL;
 	}
-	*p = (struct post){ .f = f, .x = x, .takes_events = mcp_accepts(x, MCP_EVENTS) };
+	*p = (struct post){ .mcp = mcp, .x = x, .takes_events = mcp_accepts(x, MCP_EVENTS) };
 	v->work = p;
 	v->gone = on_gone;
 	if (p->takes_events)
@@ -298,14 +298,14 @@ static void no_memory(struct post *p)
 	finish(p, 503, &b, NULL);
 }
 
-void mcp_post_run(struct front *f, struct http_exchange *x, struct mcp_session *session,
+void mcp_post_run(struct mcp *mcp, struct http_exchange *x, struct mcp_session *session,
 		  enum mcp_era era, json_t *message)
 {
-	struct post *p = begin_post(f, x);
+	struct post *p = begin_post(mcp, x);
 
 	if (!p)
 		return;
-	p->call = mcp_call_new(f, context_of(x)->owner, session, era, json_incref(message),
+	p->call = mcp_call_new(mcp, context_of(x)->owner, session, era, json_incref(message),
 			       &post_line, p);
 	if (p->call)
 		mcp_call_run(p->call);
@@ -370,7 +370,7 @@ static void batch_quiet(void *at, const struct buf *json)
 
 static const struct mcp_batch_ops quiet_ops = { batch_quiet, batch_congested, batch_quiet };
 
-void mcp_post_batch(struct front *f, struct http_exchange *x, struct mcp_session *session,
+void mcp_post_batch(struct mcp *mcp, struct http_exchange *x, struct mcp_session *session,
 		    json_t *list)
 {
 	struct post *p;
@@ -380,7 +380,7 @@ void mcp_post_batch(struct front *f, struct http_exchange *x, struct mcp_session
 		reply_empty(x, 202);
 		return;
 	}
-	p = begin_post(f, x);
+	p = begin_post(mcp, x);
 	if (p && !mcp_batch_run(session, list, MCP_ANSWER_MAX, &batch_ops, p))
 		no_memory(p);
 }

@@ -9,8 +9,8 @@
 
 #include "mcp/era.h"
 
-struct front;
 struct http_exchange;
+struct mcp;
 struct mcp_session;
 
 #define MCP_EVENTS "text/event-stream"
@@ -30,12 +30,12 @@ void mcp_refuse(struct http_exchange *x, int status, const json_t *id, int code,
 
 /* mcp_post_run() - One request. @session: of a legacy client. @message: borrowed. Answers, now or
  * later. */
-void mcp_post_run(struct front *f, struct http_exchange *x, struct mcp_session *session,
+void mcp_post_run(struct mcp *mcp, struct http_exchange *x, struct mcp_session *session,
 		  enum mcp_era era, json_t *message);
 /* mcp_post_resume() - The rest of a stream, after the event @last. Answers. */
 void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const char *last);
 /* mcp_post_batch() - Several; a batch that the session may send (batch.h). */
-void mcp_post_batch(struct front *f, struct http_exchange *x, struct mcp_session *session,
+void mcp_post_batch(struct mcp *mcp, struct http_exchange *x, struct mcp_session *session,
 		    json_t *list);
 
 #endif

@@ -8,7 +8,6 @@
 #include "front/mcp/mcp.h"
 #include "front/mcp/prompts.h"
 #include "front/mcp/resources.h"
-#include "front/support/front.h"
 
 #define LIST_TTL_MS (300u * 1000u)
 #define VALUES_MAX 100u /* of a completion: the protocol's */

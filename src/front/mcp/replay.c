@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
-#include "front/support/front.h"
 #include "mcp/era.h"
 #include "net/http.h"
 
@@ -47,7 +46,7 @@ static void drop_events(struct mcp_replay *r)
 		free(e);
 	}
 	r->tail = &r->events;
-	r->session->f->mcp->replay_bytes -= r->bytes;
+	r->session->mcp->replay_bytes -= r->bytes;
 	r->bytes = 0;
 }
 
@@ -103,7 +102,7 @@ struct mcp_replay *mcp_replay_begin(struct mcp_session *s, void *speaker)
 
 void mcp_replay_add(struct mcp_replay *r, const struct buf *json)
 {
-	struct mcp *m = r->session->f->mcp;
+	struct mcp *m = r->session->mcp;
 	struct event *e = NULL;
 
 	r->n++;
@@ -131,7 +130,7 @@ void mcp_replay_id(const struct mcp_replay *r, char id[MCP_EVENT_ID])
 
 void mcp_replay_end(struct mcp_replay *r)
 {
-	struct loop *l = &r->session->f->loop;
+	struct loop *l = r->session->mcp->loop;
 
 	r->speaker = NULL;
 	r->end.fn = on_end;

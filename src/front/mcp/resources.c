@@ -10,7 +10,6 @@
 #include "front/mcp/resources.h"
 #include "front/mcp/session.h"
 #include "front/mcp/watch.h"
-#include "front/support/front.h"
 
 #define LIST_TTL_MS (300u * 1000u)
 #define SUBSCRIPTIONS_MAX 256u
@@ -185,7 +184,7 @@ static void on_watched(void *arg, const struct refusal *why)
 
 static void cancel_watch(struct mcp_call *c)
 {
-	mcp_watch_forget(c->f, c);
+	mcp_watch_forget(c->mcp, c);
 }
 
 void mcp_method_resources_subscribe(struct mcp_call *c)
@@ -213,7 +212,7 @@ void mcp_method_resources_subscribe(struct mcp_call *c)
 		return;
 	}
 	c->cancel = cancel_watch;
-	mcp_watch_begin(c->f, c->owner, uri, on_watched, c);
+	mcp_watch_begin(c->mcp, c->owner, uri, on_watched, c);
 }
 
 void mcp_method_resources_unsubscribe(struct mcp_call *c)
@@ -223,6 +222,6 @@ void mcp_method_resources_unsubscribe(struct mcp_call *c)
 	if (!uri)
 		return;
 	(void)json_object_del(c->session->subscriptions, uri);
-	mcp_watches_sweep(c->f);
+	mcp_watches_sweep(c->mcp);
 	mcp_answer_empty(c);
 }

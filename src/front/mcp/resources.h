@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct front;
 struct json;
 struct mcp_call;
 struct mcp_page;

@@ -14,10 +14,10 @@
 #include "front/mcp/call.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/resources.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "mcp/uri.h"
 
 #define READ_MAX (16u << 20)
@@ -28,7 +28,7 @@
 static void list_sessions(struct mcp_call *c, struct json *j, struct mcp_page *page)
 {
 	size_t n;
-	struct sandbox **all = sandboxes_of(c->f, c->owner, NULL, &n);
+	struct sandbox **all = sandboxes_of(c->mcp->sandboxes, c->owner, NULL, &n);
 
 	for (size_t i = 0; i < n; i++) {
 		_buf_ struct buf uri = BUF_INIT(256);
@@ -53,7 +53,7 @@ static size_t complete_session(struct mcp_call *c, const char *arg, const char *
 			       struct json *j, size_t max)
 {
 	size_t n, found = 0;
-	struct sandbox **all = sandboxes_of(c->f, c->owner, NULL, &n);
+	struct sandbox **all = sandboxes_of(c->mcp->sandboxes, c->owner, NULL, &n);
 
 	for (size_t i = 0; i < n && strcmp(arg, "id") == 0; i++)
 		if (all[i]->state == SANDBOX_RUNNING &&
@@ -159,7 +159,8 @@ static void read_output(struct mcp_call *c, const struct sandbox *s, const struc
 static void read_sandbox(struct mcp_call *c, const char *uri)
 {
 	struct mcp_uri at;
-	struct sandbox *s = mcp_uri_parse(uri, &at) ? sandbox_find(c->f, c->owner, at.name) : NULL;
+	struct sandbox *s =
+		mcp_uri_parse(uri, &at) ? sandbox_find(c->mcp->sandboxes, c->owner, at.name) : NULL;
 
 	if (!s)
 		mcp_resource_missing(c, uri);

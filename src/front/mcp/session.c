@@ -16,7 +16,6 @@
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
 #include "front/support/random_id.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
@@ -37,29 +36,29 @@ void mcp_session_touch(struct mcp_session *s)
 {
 	s->idle.fn = on_idle;
 	s->idle.arg = s;
-	timer_set(&s->f->loop, &s->idle, s->f->loop.now_ns + IDLE_NS);
+	timer_set(s->mcp->loop, &s->idle, s->mcp->loop->now_ns + IDLE_NS);
 }
 
-struct mcp_session *mcp_session_new(struct front *f, const char *owner)
+struct mcp_session *mcp_session_new(struct mcp *mcp, const char *owner)
 {
 	struct mcp_session *s;
 
-	if (f->mcp->n_sessions >= MCP_SESSIONS_MAX || !(s = calloc(1, sizeof(*s))))
+	if (mcp->n_sessions >= MCP_SESSIONS_MAX || !(s = calloc(1, sizeof(*s))))
 		return NULL;
-	s->f = f;
+	s->mcp = mcp;
 	s->log_level = -1;
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
-	s->tools = mcp_tools_hash(f, s->owner);
+	s->tools = mcp_tools_hash(mcp, s->owner);
 	random_id(s->id);
-	LIST_PUSH(f->mcp->sessions, s);
-	f->mcp->n_sessions++;
+	LIST_PUSH(mcp->sessions, s);
+	mcp->n_sessions++;
 	mcp_session_touch(s);
 	return s;
 }
 
-struct mcp_session *mcp_session_find(struct front *f, const char *owner, const char *id)
+struct mcp_session *mcp_session_find(struct mcp *mcp, const char *owner, const char *id)
 {
-	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next)
 		if (strcmp(s->id, id) == 0 && strcmp(s->owner, owner) == 0)
 			return s;
 	return NULL;
@@ -67,13 +66,13 @@ struct mcp_session *mcp_session_find(struct front *f, const char *owner, const c
 
 void mcp_session_end(struct mcp_session *s)
 {
-	struct front *f = s->f;
+	struct mcp *mcp = s->mcp;
 
 	/* From the beginning each time: the end of one call may be that of another. */
-	for (struct mcp_call *c = f->mcp->calls; c;) {
+	for (struct mcp_call *c = mcp->calls; c;) {
 		if (c->session == s) {
 			mcp_call_cancel(c);
-			c = f->mcp->calls;
+			c = mcp->calls;
 		} else {
 			c = c->next;
 		}
@@ -83,13 +82,13 @@ void mcp_session_end(struct mcp_session *s)
 	if (s->outlet)
 		s->outlet->ended(s);
 	timer_cancel(&s->idle);
-	LIST_DROP(s->f->mcp->sessions, s);
-	s->f->mcp->n_sessions--;
+	LIST_DROP(s->mcp->sessions, s);
+	s->mcp->n_sessions--;
 	mcp_replays_free(s);
 	json_decref(s->capabilities);
 	json_decref(s->subscriptions);
 	free(s);
-	mcp_watches_sweep(f);
+	mcp_watches_sweep(mcp);
 }
 
 void mcp_session_send(struct mcp_session *s, const char *method, const struct buf *params)

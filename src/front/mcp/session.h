@@ -18,7 +18,7 @@
 #include "net/loop.h"
 
 struct buf;
-struct front;
+struct mcp;
 struct mcp_call;
 struct mcp_replay;
 struct mcp_session;
@@ -31,7 +31,7 @@ struct mcp_outlet {
 };
 
 struct mcp_session {
-	struct front *f;
+	struct mcp *mcp;
 	struct mcp_session *prev, *next;
 	char id[33];
 	char owner[OWNER_MAX];
@@ -53,8 +53,8 @@ struct mcp_session {
 };
 
 /* mcp_session_new() - NULL: there are too many, or no memory. */
-struct mcp_session *mcp_session_new(struct front *f, const char *owner);
-struct mcp_session *mcp_session_find(struct front *f, const char *owner, const char *id);
+struct mcp_session *mcp_session_new(struct mcp *mcp, const char *owner);
+struct mcp_session *mcp_session_find(struct mcp *mcp, const char *owner, const char *id);
 /* mcp_session_touch() - It was used. */
 void mcp_session_touch(struct mcp_session *s);
 /* mcp_session_end() - Cancel its calls, tell the outlet, forget it. */

@@ -18,7 +18,6 @@
 #include "front/mcp/channel.h"
 #include "front/mcp/post.h"
 #include "front/mcp/session.h"
-#include "front/support/front.h"
 #include "front/support/schema.h"
 #include "mcp/message.h"
 #include "net/conn.h"
@@ -101,7 +100,7 @@ static void begin(struct mcp_stream *s)
 	(void)sse_event(s->x, NULL, "endpoint", buf_str(&b), b.len);
 }
 
-void handle_mcp_sse(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_sse(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
 {
 	struct mcp_stream *s;
 
@@ -110,7 +109,7 @@ void handle_mcp_sse(struct front *f, struct http_exchange *x, const struct route
 		return;
 	s = calloc(1, sizeof(*s));
 	if (s)
-		mcp_channel_init(&s->channel, f, context_of(x)->owner, &ops);
+		mcp_channel_init(&s->channel, mcp, context_of(x)->owner, &ops);
 	if (!s || !mcp_channel_shake(&s->channel)) {
 		free(s);
 		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL,
@@ -156,7 +155,7 @@ static json_t *message_of(struct http_exchange *x)
 	return value;
 }
 
-void mcp_sse_post(struct front *f, struct http_exchange *x)
+void mcp_sse_post(struct mcp *mcp, struct http_exchange *x)
 {
 	_buf_ struct buf name = BUF_INIT(NAME_MAX_BYTES);
 	struct mcp_session *s;
@@ -164,7 +163,7 @@ void mcp_sse_post(struct front *f, struct http_exchange *x)
 	json_t *value;
 
 	if (name_of(x, &name)) {
-		s = mcp_session_find(f, context_of(x)->owner, buf_str(&name));
+		s = mcp_session_find(mcp, context_of(x)->owner, buf_str(&name));
 		p = s ? mcp_channel_of(s) : NULL;
 	}
 	if (!p || p->ops != &ops || p->dead) {

@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-struct front;
 struct http_exchange;
+struct mcp;
 
 /* mcp_sse_named() - Whether the query names a session, as the stream's first event said. */
 bool mcp_sse_named(const struct http_exchange *x);
 /* mcp_sse_post() - Answers: 202, or why not. */
-void mcp_sse_post(struct front *f, struct http_exchange *x);
+void mcp_sse_post(struct mcp *mcp, struct http_exchange *x);
 
 #endif

@@ -21,7 +21,7 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "front/support/json_alloc.h"
 
 #define SUBSCRIPTIONS_MAX 1024u
@@ -51,15 +51,15 @@ static const struct list {
 
 static void forget(struct mcp_subscription *s)
 {
-	struct front *f = s->call->f;
-	struct mcp *m = f->mcp;
+	struct mcp *mcp = s->call->mcp;
+	struct mcp *m = mcp;
 
 	LIST_DROP(m->subscriptions, s);
 	m->n_subscriptions--;
 	json_decref(s->uris);
 	json_decref(s->tasks);
 	free(s);
-	mcp_watches_sweep(f);
+	mcp_watches_sweep(mcp);
 }
 
 static void on_cancel(struct mcp_call *c)
@@ -131,7 +131,7 @@ static void keep_own_tasks(const struct mcp_call *c, json_t *names)
 	for (size_t i = json_array_size(names); i-- > 0;) {
 		const char *id = json_string_value(json_array_get(names, i));
 
-		if (!may || !mcp_task_find(c->f, c->owner, id))
+		if (!may || !mcp_task_find(c->mcp, c->owner, id))
 			(void)json_array_remove(names, i);
 	}
 }
@@ -147,7 +147,7 @@ static void watch_files(const struct mcp_call *c, const json_t *uris)
 		const struct mcp_resource *r = mcp_resource_find(json_string_value(one));
 
 		if (r && r->watched)
-			mcp_watch_begin(c->f, c->owner, json_string_value(one), NULL, NULL);
+			mcp_watch_begin(c->mcp, c->owner, json_string_value(one), NULL, NULL);
 	}
 }
 
@@ -169,24 +169,24 @@ static size_t count(const struct mcp_call *c)
 {
 	size_t n = 0;
 
-	for (struct mcp_subscription *s = c->f->mcp->subscriptions; s; s = s->next)
+	for (struct mcp_subscription *s = c->mcp->subscriptions; s; s = s->next)
 		n += strcmp(s->call->owner, c->owner) == 0;
 	return n;
 }
 
 static struct mcp_subscription *make(struct mcp_call *c, const json_t *wanted)
 {
-	struct mcp *m = c->f->mcp;
+	struct mcp *m = c->mcp;
 	struct mcp_subscription *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->call = c;
-	s->tools = mcp_tools_hash(c->f, c->owner);
+	s->tools = mcp_tools_hash(c->mcp, c->owner);
 	s->uris = json_array();
 	s->tasks = json_array();
 	for (size_t i = 0; i < MCP_LISTS_; i++)
-		if (mcp_list_lives(c->f, (enum mcp_list)i) &&
+		if (mcp_list_lives(c->mcp, (enum mcp_list)i) &&
 		    json_is_true(json_object_get(wanted, lists[i].wanted)))
 			s->lists |= 1u << i;
 	LIST_PUSH(m->subscriptions, s);
@@ -203,8 +203,8 @@ void mcp_method_listen(struct mcp_call *c)
 		mcp_fail(c, MCP_INVALID_PARAMS, "params.notifications must be an object");
 		return;
 	}
-	if (c->f->mcp->n_subscriptions >= SUBSCRIPTIONS_MAX ||
-	    count(c) >= SUBSCRIPTIONS_OWNER_MAX || !(s = make(c, wanted))) {
+	if (c->mcp->n_subscriptions >= SUBSCRIPTIONS_MAX || count(c) >= SUBSCRIPTIONS_OWNER_MAX ||
+	    !(s = make(c, wanted))) {
 		mcp_fail(c, MCP_INTERNAL, "there are too many subscriptions: end some");
 		return;
 	}
@@ -225,10 +225,10 @@ void mcp_method_listen(struct mcp_call *c)
 	     json_pack("{s:o}", "notifications", honoured(s)));
 }
 
-void mcp_subscriptions_end(struct front *f)
+void mcp_subscriptions_end(struct mcp *mcp)
 {
-	while (f->mcp->subscriptions)
-		finish(f->mcp->subscriptions);
+	while (mcp->subscriptions)
+		finish(mcp->subscriptions);
 }
 
 static bool is_for(const char *owner, const char *listener)
@@ -238,13 +238,13 @@ static bool is_for(const char *owner, const char *listener)
 
 /* ---- lists --------------------------------------------------------------------------------- */
 
-bool mcp_list_lives(const struct front *f, enum mcp_list list)
+bool mcp_list_lives(const struct mcp *mcp, enum mcp_list list)
 {
 	switch (list) {
 	case MCP_LIST_RESOURCES: /* sessions are among them */
 		return true;
 	case MCP_LIST_TOOLS: /* a policy may be replaced */
-		return f->config.policy || mcp_additions.tools;
+		return mcp->daemon->config.policy || mcp_additions.tools;
 	default:
 		return mcp_additions.prompts;
 	}
@@ -252,10 +252,10 @@ bool mcp_list_lives(const struct front *f, enum mcp_list list)
 
 static void on_news(struct timer *t)
 {
-	struct front *f = t->arg;
+	struct mcp *mcp = t->arg;
 	const struct list *l = &lists[MCP_LIST_RESOURCES];
 
-	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = mcp->subscriptions, *next; s; s = next) {
 		bool stale = s->stale;
 
 		next = s->next;
@@ -263,36 +263,36 @@ static void on_news(struct timer *t)
 		if (stale)
 			tell(s, l->changed, json_object());
 	}
-	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next) {
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next) {
 		if (s->stale)
 			mcp_session_send(s, l->changed, NULL);
 		s->stale = false;
 	}
 }
 
-void mcp_sandboxes_changed(struct front *f, const char *owner)
+void mcp_sandboxes_changed(struct mcp *mcp, const char *owner)
 {
 	bool any = false;
 
-	for (struct mcp_subscription *s = f->mcp->subscriptions; s; s = s->next)
+	for (struct mcp_subscription *s = mcp->subscriptions; s; s = s->next)
 		if (s->lists & 1u << MCP_LIST_RESOURCES && is_for(owner, s->call->owner))
 			any = s->stale = true;
-	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next)
 		if (s->initialized && s->outlet && is_for(owner, s->owner))
 			any = s->stale = true;
-	if (!any || f->mcp->news.loop)
+	if (!any || mcp->news.loop)
 		return;
-	f->mcp->news.fn = on_news;
-	f->mcp->news.arg = f;
-	timer_set(&f->loop, &f->mcp->news, f->loop.now_ns + GATHER_NS);
+	mcp->news.fn = on_news;
+	mcp->news.arg = mcp;
+	timer_set(mcp->loop, &mcp->news, mcp->loop->now_ns + GATHER_NS);
 }
 
-void mcp_policy_changed(struct front *f)
+void mcp_policy_changed(struct mcp *mcp)
 {
 	const struct list *l = &lists[MCP_LIST_TOOLS];
 
-	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
-		uint64_t now = mcp_tools_hash(f, s->call->owner);
+	for (struct mcp_subscription *s = mcp->subscriptions, *next; s; s = next) {
+		uint64_t now = mcp_tools_hash(mcp, s->call->owner);
 		bool other = now != s->tools && s->lists & 1u << MCP_LIST_TOOLS;
 
 		next = s->next;
@@ -300,8 +300,8 @@ void mcp_policy_changed(struct front *f)
 		if (other)
 			tell(s, l->changed, json_object());
 	}
-	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next) {
-		uint64_t now = mcp_tools_hash(f, s->owner);
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next) {
+		uint64_t now = mcp_tools_hash(mcp, s->owner);
 
 		if (now != s->tools && s->initialized)
 			mcp_session_send(s, l->changed, NULL);
@@ -311,18 +311,18 @@ void mcp_policy_changed(struct front *f)
 
 /* ---- changes ------------------------------------------------------------------------------- */
 
-void mcp_list_changed(struct front *f, enum mcp_list list)
+void mcp_list_changed(struct mcp *mcp, enum mcp_list list)
 {
-	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (s->lists & 1u << list)
 			tell(s, lists[list].changed, json_object());
 	}
-	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next)
 		mcp_session_send(s, lists[list].changed, NULL);
 }
 
-void mcp_resource_updated(struct front *f, const char *owner, const char *uri)
+void mcp_resource_updated(struct mcp *mcp, const char *owner, const char *uri)
 {
 	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
 	json_t *params = json_pack("{s:s}", "uri", uri);
@@ -331,31 +331,31 @@ void mcp_resource_updated(struct front *f, const char *owner, const char *uri)
 	if (text)
 		(void)buf_puts(&b, text);
 	json_alloc_free(text);
-	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (is_for(owner, s->call->owner) && has(s->uris, uri))
 			tell(s, "notifications/resources/updated", json_copy(params));
 	}
 	json_decref(params);
-	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next)
 		if (is_for(owner, s->owner) && json_object_get(s->subscriptions, uri))
 			mcp_session_send(s, "notifications/resources/updated", &b);
 }
 
-bool mcp_resource_wanted(const struct front *f, const char *owner, const char *uri)
+bool mcp_resource_wanted(const struct mcp *mcp, const char *owner, const char *uri)
 {
-	for (const struct mcp_subscription *s = f->mcp->subscriptions; s; s = s->next)
+	for (const struct mcp_subscription *s = mcp->subscriptions; s; s = s->next)
 		if (is_for(owner, s->call->owner) && has(s->uris, uri))
 			return true;
-	for (const struct mcp_session *s = f->mcp->sessions; s; s = s->next)
+	for (const struct mcp_session *s = mcp->sessions; s; s = s->next)
 		if (is_for(owner, s->owner) && json_object_get(s->subscriptions, uri))
 			return true;
 	return false;
 }
 
-void mcp_task_told(struct front *f, const char *owner, const char *id, json_t *task)
+void mcp_task_told(struct mcp *mcp, const char *owner, const char *id, json_t *task)
 {
-	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (is_for(owner, s->call->owner) && has(s->tasks, id))
 			tell(s, "notifications/tasks", json_copy(task));

@@ -19,7 +19,6 @@
 #include "front/mcp/mcp.h"
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/random_id.h"
 
@@ -30,7 +29,7 @@
 #define QUESTIONS_MAX (4u << 20)
 
 struct mcp_suspended {
-	struct front *f;
+	struct mcp *mcp;
 	struct mcp_suspended *prev, *next;
 	const struct mcp_question_ops *ops;
 	char id[33];
@@ -45,9 +44,9 @@ struct mcp_suspended {
 static void forget(struct mcp_suspended *p)
 {
 	timer_cancel(&p->end);
-	LIST_DROP(p->f->mcp->suspended, p);
-	p->f->mcp->n_suspended--;
-	p->f->mcp->suspended_bytes -= p->bytes;
+	LIST_DROP(p->mcp->suspended, p);
+	p->mcp->n_suspended--;
+	p->mcp->suspended_bytes -= p->bytes;
 	json_decref(p->response);
 	free(p);
 }
@@ -57,10 +56,10 @@ static void on_end(struct timer *t)
 	forget(t->arg);
 }
 
-void mcp_suspended_end(struct front *f)
+void mcp_suspended_end(struct mcp *mcp)
 {
-	while (f->mcp->suspended)
-		forget(f->mcp->suspended);
+	while (mcp->suspended)
+		forget(mcp->suspended);
 }
 
 static struct mcp_call *take_waiter(struct mcp_suspended *p)
@@ -90,7 +89,7 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 
 	(void)status;
 	p->call = NULL;
-	if (json && p->f->mcp->suspended_bytes + json->len <= SUSPENDED_BYTES)
+	if (json && p->mcp->suspended_bytes + json->len <= SUSPENDED_BYTES)
 		p->response = json_alloc_load(buf_str(json), json->len, 0, NULL);
 	if (waiter && p->response)
 		mcp_answer_with(waiter, p->response);
@@ -102,8 +101,8 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 		return;
 	}
 	p->bytes = p->response ? json->len : 0;
-	p->f->mcp->suspended_bytes += p->bytes;
-	timer_set(&p->f->loop, &p->end, p->f->loop.now_ns + KEPT_NS);
+	p->mcp->suspended_bytes += p->bytes;
+	timer_set(p->mcp->loop, &p->end, p->mcp->loop->now_ns + KEPT_NS);
 }
 
 static const struct mcp_line suspended_line = { .send = line_send, .finish = line_finish };
@@ -148,20 +147,20 @@ static bool may_suspend(const struct mcp_call *c)
 {
 	size_t own = 0;
 
-	for (const struct mcp_suspended *p = c->f->mcp->suspended; p; p = p->next)
+	for (const struct mcp_suspended *p = c->mcp->suspended; p; p = p->next)
 		own += strcmp(p->owner, c->owner) == 0;
 	return c->era == MCP_MODERN && mcp_capable(c, "elicitation", NULL) &&
-	       c->f->mcp->n_suspended < SUSPENDED_MAX && own < SUSPENDED_OWNER_MAX;
+	       c->mcp->n_suspended < SUSPENDED_MAX && own < SUSPENDED_OWNER_MAX;
 }
 
 static struct mcp_suspended *add(struct mcp_call *c, const struct mcp_question_ops *ops)
 {
 	struct mcp_suspended *p = calloc(1, sizeof(*p));
-	struct mcp *m = c->f->mcp;
+	struct mcp *m = c->mcp;
 
 	if (!p)
 		return NULL;
-	p->f = c->f;
+	p->mcp = c->mcp;
 	p->ops = ops;
 	p->call = c;
 	p->end = (struct timer){ .fn = on_end, .arg = p };
@@ -198,7 +197,7 @@ bool mcp_suspend(struct mcp_call *c, const struct mcp_question_ops *ops)
 
 static struct mcp_suspended *find(struct mcp_call *c, const char *id)
 {
-	struct mcp_suspended *p = c->f->mcp->suspended;
+	struct mcp_suspended *p = c->mcp->suspended;
 
 	while (p && (strcmp(p->id, id) != 0 || strcmp(p->owner, c->owner) != 0))
 		p = p->next;

@@ -13,7 +13,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct front;
+struct mcp;
 struct mcp_call;
 
 struct mcp_question_ops {
@@ -30,6 +30,6 @@ bool mcp_suspend(struct mcp_call *c, const struct mcp_question_ops *ops);
  * it waits for that call, or is answered. */
 bool mcp_suspended_resume(struct mcp_call *c);
 /* mcp_suspended_end() - The daemon stops, and no call is under way. */
-void mcp_suspended_end(struct front *f);
+void mcp_suspended_end(struct mcp *mcp);
 
 #endif

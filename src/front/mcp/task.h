@@ -15,14 +15,14 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct front;
+struct mcp;
 struct mcp_call;
 struct mcp_task;
 
 #define MCP_TASKS "io.modelcontextprotocol/tasks"
 
 /* mcp_task_find() - NULL: none, or it is another owner's. */
-struct mcp_task *mcp_task_find(struct front *f, const char *owner, const char *id);
+struct mcp_task *mcp_task_find(struct mcp *mcp, const char *owner, const char *id);
 
 /* mcp_task_later() - In a while, if the call still runs then and the client knows tasks. */
 void mcp_task_later(struct mcp_call *c);
@@ -42,6 +42,6 @@ bool mcp_is_task(const struct mcp_call *c);
 bool mcp_task_asks(const struct mcp_call *c);
 
 /* mcp_tasks_end() - The daemon stops. */
-void mcp_tasks_end(struct front *f);
+void mcp_tasks_end(struct mcp *mcp);
 
 #endif

@@ -18,7 +18,7 @@
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "front/support/json_alloc.h"
 #include "front/support/random_id.h"
 #include "front/support/time_text.h"
@@ -38,7 +38,7 @@ static const char *const status_names[] = { "working", "input_required", "comple
 					    "cancelled" };
 
 struct mcp_task {
-	struct front *f;
+	struct mcp *mcp;
 	struct mcp_task *prev, *next;
 	char id[33];
 	char owner[OWNER_MAX];
@@ -89,14 +89,14 @@ static void changed(struct mcp_task *t, enum status status)
 	json_object_end(&j);
 	shown = json_finish(&j) == 0 ? json_loadb(buf_str(&b), b.len, 0, NULL) : NULL;
 	if (shown)
-		mcp_task_told(t->f, t->owner, t->id, shown);
+		mcp_task_told(t->mcp, t->owner, t->id, shown);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
 static void forget(struct mcp_task *t)
 {
-	struct mcp *m = t->f->mcp;
+	struct mcp *m = t->mcp;
 
 	timer_cancel(&t->end);
 	LIST_DROP(m->tasks, t);
@@ -118,15 +118,15 @@ static void on_end(struct timer *timer)
 	forget(t);
 }
 
-void mcp_tasks_end(struct front *f)
+void mcp_tasks_end(struct mcp *mcp)
 {
-	while (f->mcp->tasks)
-		on_end(&f->mcp->tasks->end);
+	while (mcp->tasks)
+		on_end(&mcp->tasks->end);
 }
 
-struct mcp_task *mcp_task_find(struct front *f, const char *owner, const char *id)
+struct mcp_task *mcp_task_find(struct mcp *mcp, const char *owner, const char *id)
 {
-	for (struct mcp_task *t = f->mcp->tasks; t; t = t->next)
+	for (struct mcp_task *t = mcp->tasks; t; t = t->next)
 		if (strcmp(t->id, id) == 0 && strcmp(t->owner, owner) == 0)
 			return t;
 	return NULL;
@@ -134,12 +134,12 @@ struct mcp_task *mcp_task_find(struct front *f, const char *owner, const char *i
 
 /* The owner's oldest task that has ended, or NULL; *running and *ended: how many of each there are.
  */
-static struct mcp_task *census(struct front *f, const char *owner, size_t *running, size_t *ended)
+static struct mcp_task *census(struct mcp *mcp, const char *owner, size_t *running, size_t *ended)
 {
 	struct mcp_task *oldest = NULL;
 
 	*running = *ended = 0;
-	for (struct mcp_task *t = f->mcp->tasks; t; t = t->next) {
+	for (struct mcp_task *t = mcp->tasks; t; t = t->next) {
 		if (strcmp(t->owner, owner) != 0)
 			continue;
 		*(t->call ? running : ended) += 1;
@@ -149,32 +149,32 @@ static struct mcp_task *census(struct front *f, const char *owner, size_t *runni
 	return oldest;
 }
 
-static bool may_add(struct front *f, const char *owner)
+static bool may_add(struct mcp *mcp, const char *owner)
 {
 	size_t running, ended;
-	struct mcp_task *oldest = census(f, owner, &running, &ended);
+	struct mcp_task *oldest = census(mcp, owner, &running, &ended);
 
 	if (ended >= ENDED_MAX)
 		forget(oldest);
-	return f->mcp->n_tasks < TASKS_MAX && running < RUNNING_MAX;
+	return mcp->n_tasks < TASKS_MAX && running < RUNNING_MAX;
 }
 
 static struct mcp_task *add(struct mcp_call *c)
 {
 	struct mcp_task *t = calloc(1, sizeof(*t));
-	struct mcp *m = c->f->mcp;
+	struct mcp *m = c->mcp;
 
 	if (!t)
 		return NULL;
-	t->f = c->f;
+	t->mcp = c->mcp;
 	t->call = c;
 	(void)snprintf(t->owner, sizeof(t->owner), "%s", c->owner);
 	random_id(t->id);
 	t->created_ms = t->updated_ms = time_now_ms();
-	t->ttl_ms = c->f->config.max_timeout_ms + KEPT_MS;
+	t->ttl_ms = c->mcp->daemon->config.max_timeout_ms + KEPT_MS;
 	t->end.fn = on_end;
 	t->end.arg = t;
-	timer_set(&c->f->loop, &t->end, c->f->loop.now_ns + t->ttl_ms * CLOCK_NS_PER_MS);
+	timer_set(c->mcp->loop, &t->end, c->mcp->loop->now_ns + t->ttl_ms * CLOCK_NS_PER_MS);
 	LIST_PUSH(m->tasks, t);
 	m->n_tasks++;
 	return t;
@@ -194,8 +194,8 @@ static bool make_room(struct mcp_task *t, size_t bytes)
 	size_t running, ended;
 	struct mcp_task *oldest;
 
-	while (t->f->mcp->tasks_bytes + bytes > TASKS_BYTES) {
-		oldest = census(t->f, t->owner, &running, &ended);
+	while (t->mcp->tasks_bytes + bytes > TASKS_BYTES) {
+		oldest = census(t->mcp, t->owner, &running, &ended);
 		if (!oldest)
 			return false;
 		forget(oldest);
@@ -213,7 +213,7 @@ static void keep(struct mcp_task *t, const struct buf *json)
 	t->error = json_incref(json_object_get(message, "error"));
 	if (message) {
 		t->bytes = json->len;
-		t->f->mcp->tasks_bytes += t->bytes;
+		t->mcp->tasks_bytes += t->bytes;
 	} else {
 		t->error = json_pack("{s:i,s:s}", "code", MCP_INTERNAL, "message",
 				     "there are too many results of tasks to keep this one, too");
@@ -253,7 +253,7 @@ bool mcp_task_begin(struct mcp_call *c)
 	struct mcp_answer a;
 
 	if (c->era != MCP_MODERN || !mcp_capable(c, "extensions", MCP_TASKS) ||
-	    !may_add(c->f, c->owner) || !(t = add(c)))
+	    !may_add(c->mcp, c->owner) || !(t = add(c)))
 		return false;
 	mcp_answer_begin_as(c, &a, "task");
 	write_task(&a.j, t);
@@ -278,7 +278,7 @@ void mcp_task_later(struct mcp_call *c)
 		return;
 	c->patience.fn = on_patience;
 	c->patience.arg = c;
-	timer_set(&c->f->loop, &c->patience, c->f->loop.now_ns + PATIENCE_NS);
+	timer_set(c->mcp->loop, &c->patience, c->mcp->loop->now_ns + PATIENCE_NS);
 }
 
 void mcp_task_ask(struct mcp_call *c, json_t *requests,
@@ -298,7 +298,7 @@ void mcp_task_ask(struct mcp_call *c, json_t *requests,
 static struct mcp_task *own_task(struct mcp_call *c)
 {
 	const char *id = json_string_value(json_object_get(c->m.params, "taskId"));
-	struct mcp_task *t = id ? mcp_task_find(c->f, c->owner, id) : NULL;
+	struct mcp_task *t = id ? mcp_task_find(c->mcp, c->owner, id) : NULL;
 
 	if (!mcp_capable(c, "extensions", MCP_TASKS)) {
 		mcp_fail_capability(c, "extensions", MCP_TASKS);

@@ -60,9 +60,9 @@ extern const struct mcp_tool mcp_tools_code[], mcp_tools_files[], mcp_tools_outp
 	mcp_tools_packages[], mcp_tools_processes[], mcp_tools_run_python[], mcp_tools_sandboxes[];
 
 /* mcp_tool_find() - A tool that this daemon offers, or NULL. */
-const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name);
+const struct mcp_tool *mcp_tool_find(const struct mcp *mcp, const char *name);
 /* mcp_tools_hash() - Of the names of all tools that @owner has. */
-uint64_t mcp_tools_hash(const struct front *f, const char *owner);
+uint64_t mcp_tools_hash(const struct mcp *mcp, const char *owner);
 /* mcp_tools_check() - Whether every word of --tools is "default", "all" or the name of a tool. */
 bool mcp_tools_check(const char *list, char *unknown, size_t size);
 

@@ -20,8 +20,9 @@
 #include "front/files/artifact.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
+#include "front/mcp/mcp.h"
+#include "front/operations/services.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "mcp/uri.h"
 
@@ -152,7 +153,7 @@ static void on_read(struct file_job *j)
 /* The next picture that there is room for; after the last the call is answered. */
 static void read_next(struct artifacts *p)
 {
-	struct sandbox *s = sandbox_find(p->c->f, p->c->owner, p->sandbox);
+	struct sandbox *s = sandbox_find(p->c->mcp->sandboxes, p->c->owner, p->sandbox);
 
 	while (s && p->picture < p->found.n) {
 		const struct listing_file *f = &p->found.files[p->picture++];
@@ -202,10 +203,11 @@ static void on_copied(struct publish *copy)
 /* The next one that can be put; after the last the call is answered. */
 static void copy_next(struct artifacts *p)
 {
-	struct sandbox *s = sandbox_find(p->c->f, p->c->owner, p->sandbox);
+	struct sandbox *s = sandbox_find(p->c->mcp->sandboxes, p->c->owner, p->sandbox);
 
 	if (s && p->at < p->found.n)
-		p->copy = publish_new(p->c->f, s, p->found.files[p->at].name, on_copied, p);
+		p->copy = publish_new(p->c->mcp->services->buckets, s, p->found.files[p->at].name,
+				      on_copied, p);
 	if (p->copy)
 		return;
 	p->c->work = NULL;
@@ -221,7 +223,7 @@ static void on_done(struct file_job *j)
 	/* The job ends here; the call owns the result from now on. */
 	j->arg = NULL;
 	j->free_arg = NULL;
-	if (!j->c->f->buckets->artifacts) {
+	if (!j->c->mcp->services->buckets->artifacts) {
 		read_next(p);
 		return;
 	}

@@ -16,6 +16,7 @@
 #include "front/api/execute_request.h"
 #include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_artifacts.h"
 #include "front/operations/operations.h"
@@ -23,7 +24,7 @@
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 
 #define LINE_NS (200 * CLOCK_NS_PER_MS)
 #define LINE_CHARS 200u
@@ -46,7 +47,7 @@ static void on_event(struct execution *x, const struct event *ev)
 	if (!r->call || (ev->kind != EVENT_STDOUT && ev->kind != EVENT_STDERR))
 		return;
 	r->lines++;
-	if (x->f->loop.now_ns < r->told_ns + LINE_NS)
+	if (x->sandboxes->loop->now_ns < r->told_ns + LINE_NS)
 		return;
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
@@ -54,7 +55,7 @@ static void on_event(struct execution *x, const struct event *ev)
 	while (begin > 0 && text[begin - 1] != '\n' && len - begin < LINE_CHARS)
 		begin--;
 	if (len > begin) {
-		r->told_ns = x->f->loop.now_ns;
+		r->told_ns = x->sandboxes->loop->now_ns;
 		mcp_progress(r->call, r->lines, 0, text + begin, len - begin);
 	}
 }
@@ -80,7 +81,7 @@ static const char result_schema[] =
 /* The object stays open: files may follow. */
 static void write_structured(const struct execution *x, const struct code_view *v, struct json *j)
 {
-	uint64_t chars = x->f->config.max_output;
+	uint64_t chars = x->sandboxes->daemon->config.max_output;
 
 	json_object_begin(j);
 	bool cut = output_json(x->streams[STREAM_STDOUT], j, "stdout", chars);
@@ -159,7 +160,7 @@ static void run(struct mcp_call *c, json_t *args, const char *session)
 
 	(void)refusal_no_memory(&why); /* unless somebody says another reason */
 	struct run *r = calloc(1, sizeof(*r));
-	struct execution *x = r ? ask_execution(c->f, c->owner, args,
+	struct execution *x = r ? ask_execution(c->mcp->sandboxes, c->owner, args,
 						mcp_wants_progress(c) ? &told_sink : &quiet_sink, r,
 						&why) :
 				  NULL;
@@ -169,7 +170,7 @@ static void run(struct mcp_call *c, json_t *args, const char *session)
 		mcp_output_refuse(c, &why);
 		return;
 	}
-	struct sandbox *s = sandbox_obtain(c->f, c->owner, session, NULL, &why);
+	struct sandbox *s = sandbox_obtain(c->mcp->sandboxes, c->owner, session, NULL, &why);
 
 	if (!s || (session && !execution_keep(x, s))) {
 		free(r);

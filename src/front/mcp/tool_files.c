@@ -10,9 +10,10 @@
 #include "front/files/artifact.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
 #include "front/operations/operations.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "mcp/uri.h"
 
 #define READ_LIMIT 65536 /* bytes, unless told */
@@ -229,8 +230,8 @@ static void list_done(struct file_job *j)
 	}
 	l->truncated |= (j->call.end.flags & FILES_CUT) != 0;
 	mcp_output_begin(j->c, &o);
-	listing_write(l, j->call.path, l->max ? LIST_BYTES : j->c->f->config.max_output, &o.s,
-		      &text);
+	listing_write(l, j->call.path, l->max ? LIST_BYTES : j->c->mcp->daemon->config.max_output,
+		      &o.s, &text);
 	mcp_output_text(&o, buf_str(&text), text.len);
 	mcp_output_end(j->c, &o, false);
 }

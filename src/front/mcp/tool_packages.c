@@ -11,12 +11,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/operations/operations.h"
+#include "front/operations/services.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
-#include "front/support/front.h"
+#include "front/packages/packages.h"
 
 struct waiter {
 	struct mcp_call *c;
@@ -31,7 +33,7 @@ static void write_packages(const struct install *in, struct json *j, struct mcp_
 
 	json_key(j, "packages");
 	json_array_begin(j);
-	mcp_list_begin(list, j, in->f->config.max_output);
+	mcp_list_begin(list, j, in->packages->daemon->config.max_output);
 	json_array_foreach(in->tree->packages, i, p)
 	{
 		const char *name = json_string_value(json_object_get(p, "name"));
@@ -141,7 +143,7 @@ static void install(struct mcp_call *c, json_t *args)
 		return;
 	}
 	w->c = c;
-	w->in = install_begin(c->f, s, c->owner, eco, requirements,
+	w->in = install_begin(c->mcp->services->packages, s, c->owner, eco, requirements,
 			      json_string_value(json_object_get(args, "version")), &ops, w, &why);
 	json_decref(requirements);
 	if (!w->in) {

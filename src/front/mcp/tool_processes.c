@@ -11,13 +11,14 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
 #include "front/operations/operations.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/process.h"
-#include "front/support/front.h"
+#include "front/support/daemon.h"
 #include "front/support/time_text.h"
 
 #define COMMAND_CHARS 200u
@@ -192,7 +193,7 @@ static void list_processes(struct mcp_call *c, json_t *args)
 	json_object_begin(&o.s);
 	json_key(&o.s, "processes");
 	json_array_begin(&o.s);
-	mcp_list_begin(&list, &o.s, c->f->config.max_output);
+	mcp_list_begin(&list, &o.s, c->mcp->daemon->config.max_output);
 	for (p = processes_next(s, p); p && mcp_list_entry(&list); p = processes_next(s, p)) {
 		put_process(p, &o.s, &list.text);
 		last = mcp_list_next(&list) ? p : last;
@@ -279,7 +280,7 @@ static void process_output(struct mcp_call *c, json_t *args)
 	w->listener.forgotten = on_forgotten;
 	w->timer.fn = on_late;
 	process_listen(p, &w->listener);
-	timer_set(&c->f->loop, &w->timer, c->f->loop.now_ns + (uint64_t)wait * CLOCK_NS_PER_S);
+	timer_set(c->mcp->loop, &w->timer, c->mcp->loop->now_ns + (uint64_t)wait * CLOCK_NS_PER_S);
 }
 
 /* ---- input and the end --------------------------------------------------------------------- */

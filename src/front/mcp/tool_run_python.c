@@ -16,12 +16,13 @@
 #include "front/api/execute_request.h"
 #include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
 #include "front/operations/operations.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/code_spec.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define SUMMARY_CHARS 300u
@@ -94,7 +95,7 @@ static bool put_lines(struct json *j, const char *key, const struct spool *s, ui
 
 static void write_structured(const struct execution *x, const struct code_view *v, struct json *j)
 {
-	uint64_t chars = x->f->config.max_output;
+	uint64_t chars = x->sandboxes->daemon->config.max_output;
 	_buf_ struct buf text = BUF_INIT(16384);
 
 	json_object_begin(j);
@@ -185,11 +186,11 @@ static struct sandbox *make_sandbox(struct mcp_call *c, const json_t *args, stru
 	json_t *body = json_pack("{s:o}", "servers", servers ? servers : json_array());
 	struct sandbox_spec spec;
 	struct sandbox *s = NULL;
-	int r = sandbox_spec_parse(c->f, c->owner, body, &spec, why);
+	int r = sandbox_spec_parse(c->mcp->sandboxes->admission, c->owner, body, &spec, why);
 
 	json_decref(body);
 	if (r == 0)
-		s = sandbox_create(c->f, c->owner, NULL, &spec, why);
+		s = sandbox_create(c->mcp->sandboxes, c->owner, NULL, &spec, why);
 	if (r == 0 && !s)
 		sandbox_spec_free(&spec);
 	return s;
@@ -198,7 +199,7 @@ static struct sandbox *make_sandbox(struct mcp_call *c, const json_t *args, stru
 static void run_python(struct mcp_call *c, json_t *args)
 {
 	struct refusal why = { 0 };
-	struct execution *x = ask_execution(c->f, c->owner, args, &run_sink, c, &why);
+	struct execution *x = ask_execution(c->mcp->sandboxes, c->owner, args, &run_sink, c, &why);
 	struct sandbox *s = x ? make_sandbox(c, args, &why) : NULL;
 
 	if (!s) {

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/operations/operations.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/random_id.h"
 
 static const char *name_of(const json_t *args)
@@ -23,7 +24,7 @@ static const char *name_of(const json_t *args)
 
 struct sandbox *mcp_find_sandbox(struct mcp_call *c, const json_t *args)
 {
-	struct sandbox *s = sandbox_find(c->f, c->owner, name_of(args));
+	struct sandbox *s = sandbox_find(c->mcp->sandboxes, c->owner, name_of(args));
 
 	if (!s)
 		mcp_output_fail(
@@ -38,7 +39,7 @@ struct sandbox *mcp_find_sandbox(struct mcp_call *c, const json_t *args)
 /* Whether the daemon stops, which takes no new work; then the call was answered. */
 static bool is_draining(struct mcp_call *c)
 {
-	if (!c->f->draining)
+	if (!c->mcp->daemon->draining)
 		return false;
 	mcp_output_fail(c, "draining", "try again in 5 s", "the daemon is shutting down");
 	return true;
@@ -51,7 +52,7 @@ struct sandbox *mcp_obtain_sandbox(struct mcp_call *c, const json_t *args)
 
 	if (is_draining(c))
 		return NULL;
-	s = sandbox_obtain(c->f, c->owner, name_of(args), NULL, &why);
+	s = sandbox_obtain(c->mcp->sandboxes, c->owner, name_of(args), NULL, &why);
 	if (!s)
 		mcp_output_refuse(c, &why);
 	return s;
@@ -87,11 +88,11 @@ static void create_sandbox(struct mcp_call *c, json_t *args)
 	}
 	if (is_draining(c))
 		return;
-	if (sandbox_spec_parse(c->f, c->owner, args, &spec, &why) < 0) {
+	if (sandbox_spec_parse(c->mcp->sandboxes->admission, c->owner, args, &spec, &why) < 0) {
 		mcp_output_refuse(c, &why);
 		return;
 	}
-	s = sandbox_find(c->f, c->owner, name);
+	s = sandbox_find(c->mcp->sandboxes, c->owner, name);
 	if (s) {
 		bool same = s->state == SANDBOX_RUNNING && sandbox_spec_equal(&s->spec, &spec);
 
@@ -105,7 +106,7 @@ static void create_sandbox(struct mcp_call *c, json_t *args)
 				"there is one of this name already, with other limits or stopped");
 		return;
 	}
-	s = sandbox_create(c->f, c->owner, name, &spec, &why);
+	s = sandbox_create(c->mcp->sandboxes, c->owner, name, &spec, &why);
 	if (!s) {
 		sandbox_spec_free(&spec);
 		mcp_output_refuse(c, &why);
@@ -133,7 +134,7 @@ static void list_sandboxes(struct mcp_call *c, json_t *args)
 {
 	const char *after = json_string_value(json_object_get(args, "cursor"));
 	size_t n;
-	struct sandbox **all = sandboxes_of(c->f, c->owner, after, &n);
+	struct sandbox **all = sandboxes_of(c->mcp->sandboxes, c->owner, after, &n);
 	struct mcp_output o;
 	struct mcp_list list;
 
@@ -141,7 +142,7 @@ static void list_sandboxes(struct mcp_call *c, json_t *args)
 	json_object_begin(&o.s);
 	json_key(&o.s, "sandboxes");
 	json_array_begin(&o.s);
-	mcp_list_begin(&list, &o.s, c->f->config.max_output);
+	mcp_list_begin(&list, &o.s, c->mcp->daemon->config.max_output);
 	for (size_t i = 0; i < n && mcp_list_entry(&list); i++) {
 		put_entry(all[i], &list);
 		(void)mcp_list_next(&list);

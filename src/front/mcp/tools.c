@@ -18,13 +18,14 @@
 #include "front/mcp/suspended.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
+#include "front/operations/services.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
 #include "front/sandbox/execution.h"
 #include "front/spec/judge.h"
 #include "front/support/config_check.h"
-#include "front/support/front.h"
 #include "front/support/schema.h"
+#include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
 #include "mcp/header.h"
 
@@ -55,23 +56,24 @@ static bool listed(const char *words, const char *name)
 	return false;
 }
 
-static bool offered(const struct front *f, const struct mcp_tool *t)
+static bool offered(const struct mcp *mcp, const struct mcp_tool *t)
 {
-	const char *tools = f->config.tools;
-	bool by_default = t->offer == TOOL_ALWAYS ||
-			  (t->offer == TOOL_WITH_PACKAGES && packages_on(f)) ||
-			  (t->offer == TOOL_WITH_SERVERS && f->upstreams->n > 0);
+	const char *tools = mcp->daemon->config.tools;
+	bool by_default =
+		t->offer == TOOL_ALWAYS ||
+		(t->offer == TOOL_WITH_PACKAGES && packages_on(mcp->services->packages)) ||
+		(t->offer == TOOL_WITH_SERVERS && mcp->services->tool_calls->upstreams.n > 0);
 
 	return (by_default && listed(tools, "default")) || listed(tools, "all") ||
 	       listed(tools, name_of(t));
 }
 
 /* The i-th tool that this daemon offers, NULL after the last. */
-static const struct mcp_tool *tool_at(const struct front *f, size_t i)
+static const struct mcp_tool *tool_at(const struct mcp *mcp, size_t i)
 {
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
 		for (const struct mcp_tool *t = tables[n]; t->op; t++)
-			if (offered(f, t) && i-- == 0)
+			if (offered(mcp, t) && i-- == 0)
 				return t;
 	for (const struct mcp_tool *const *table = mcp_additions.tools; table && *table; table++)
 		for (const struct mcp_tool *t = *table; t->op; t++)
@@ -80,23 +82,26 @@ static const struct mcp_tool *tool_at(const struct front *f, size_t i)
 	return NULL;
 }
 
-const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name)
+const struct mcp_tool *mcp_tool_find(const struct mcp *mcp, const char *name)
 {
 	const struct mcp_tool *t;
 
-	for (size_t i = 0; (t = tool_at(f, i)); i++)
+	for (size_t i = 0; (t = tool_at(mcp, i)); i++)
 		if (strcmp(name_of(t), name) == 0)
 			return t;
 	return NULL;
 }
 
-uint64_t mcp_tools_hash(const struct front *f, const char *owner)
+uint64_t mcp_tools_hash(const struct mcp *mcp, const char *owner)
 {
 	uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
 	const struct mcp_tool *t;
 
-	for (size_t i = 0; (t = tool_at(f, i)); i++)
-		for (const char *p = policy_tool(f, owner, name_of(t)) ? name_of(t) : ""; *p; p++)
+	for (size_t i = 0; (t = tool_at(mcp, i)); i++)
+		for (const char *p = policy_tool(mcp->sandboxes->admission, owner, name_of(t)) ?
+					     name_of(t) :
+					     "";
+		     *p; p++)
 			h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
 	return h;
 }
@@ -179,12 +184,16 @@ void mcp_method_tools_list(struct mcp_call *c)
 	mcp_answer_begin(c, &a);
 	json_key(&a.j, "tools");
 	json_array_begin(&a.j);
-	for (size_t i = 0; (t = tool_at(c->f, i)); i++)
-		if (policy_tool(c->f, c->owner, name_of(t)) && mcp_page_takes(&page))
+	for (size_t i = 0; (t = tool_at(c->mcp, i)); i++)
+		if (policy_tool(c->mcp->sandboxes->admission, c->owner, name_of(t)) &&
+		    mcp_page_takes(&page))
 			write_tool(&a.j, t);
 	json_array_end(&a.j);
 	mcp_page_end(&page, &a.j);
-	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->f->policy->rules); /* owners may differ */
+	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->mcp->sandboxes->admission->policy->rules); /* owners
+											       may
+											       differ
+											     */
 	mcp_answer_end(c, &a);
 }
 
@@ -211,7 +220,7 @@ void mcp_method_tools_call(struct mcp_call *c)
 {
 	const char *name = json_string_value(json_object_get(c->m.params, "name"));
 	json_t *args = json_object_get(c->m.params, "arguments");
-	const struct mcp_tool *t = name ? mcp_tool_find(c->f, name) : NULL;
+	const struct mcp_tool *t = name ? mcp_tool_find(c->mcp, name) : NULL;
 	struct schema_error e;
 	struct refusal why;
 
@@ -222,7 +231,7 @@ void mcp_method_tools_call(struct mcp_call *c)
 			 name);
 		return;
 	}
-	if (policy_tool_call(c->f, c->owner, name, &why) < 0) {
+	if (policy_tool_call(c->mcp->sandboxes->admission, c->owner, name, &why) < 0) {
 		mcp_output_refuse(c, &why);
 		return;
 	}

@@ -10,13 +10,13 @@
 #include "front/files/files.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/subscribe.h"
-#include "front/support/front.h"
 #include "mcp/uri.h"
 
 #define WATCHES_MAX 256u
 #define GATHER_NS (100 * CLOCK_NS_PER_MS)
 
 struct mcp_watch {
+	struct mcp *mcp;
 	struct mcp_watch *next;
 	struct file_call call; /* of the directory that it is in */
 	char owner[OWNER_MAX];
@@ -39,19 +39,17 @@ static void reap(struct deferred *d)
 
 static void end(struct mcp_watch *w)
 {
-	struct front *f = w->call.f;
-
-	for (struct mcp_watch **p = &f->mcp->watches; *p; p = &(*p)->next)
+	for (struct mcp_watch **p = &w->mcp->watches; *p; p = &(*p)->next)
 		if (*p == w) {
 			*p = w->next;
-			f->mcp->n_watches--;
+			w->mcp->n_watches--;
 			break;
 		}
 	timer_cancel(&w->gather);
 	file_call_release(&w->call);
 	w->reaper.fn = reap;
 	w->reaper.arg = w;
-	loop_defer(&f->loop, &w->reaper);
+	loop_defer(w->mcp->loop, &w->reaper);
 }
 
 static void told(struct mcp_watch *w, const struct refusal *why)
@@ -68,7 +66,7 @@ static void on_gathered(struct timer *t)
 {
 	struct mcp_watch *w = t->arg;
 
-	mcp_resource_updated(w->call.f, w->owner, w->uri);
+	mcp_resource_updated(w->mcp, w->owner, w->uri);
 }
 
 /* The first that it says: it watches. */
@@ -96,7 +94,7 @@ static void on_event(struct file_call *c, const struct files_event *ev, struct f
 	if (mine && !w->gather.loop) {
 		w->gather.fn = on_gathered;
 		w->gather.arg = w;
-		timer_set(&c->f->loop, &w->gather, c->f->loop.now_ns + GATHER_NS);
+		timer_set(w->mcp->loop, &w->gather, w->mcp->loop->now_ns + GATHER_NS);
 	}
 }
 
@@ -125,9 +123,9 @@ static void split(struct mcp_watch *w, const char *path)
 		       slash ? (int)(dir ? dir : 1) : 10, slash ? path : "/workspace");
 }
 
-static struct mcp_watch *find(struct front *f, const char *owner, const char *uri)
+static struct mcp_watch *find(struct mcp *mcp, const char *owner, const char *uri)
 {
-	struct mcp_watch *w = f->mcp->watches;
+	struct mcp_watch *w = mcp->watches;
 
 	while (w && (strcmp(w->uri, uri) != 0 || strcmp(w->owner, owner) != 0))
 		w = w->next;
@@ -135,7 +133,7 @@ static struct mcp_watch *find(struct front *f, const char *owner, const char *ur
 }
 
 /* NULL with @why. */
-static struct mcp_watch *make(struct front *f, const char *owner, const char *uri,
+static struct mcp_watch *make(struct mcp *mcp, const char *owner, const char *uri,
 			      const struct mcp_uri *at, struct refusal *why)
 {
 	struct mcp_watch *w;
@@ -143,7 +141,7 @@ static struct mcp_watch *make(struct front *f, const char *owner, const char *ur
 	*why = (struct refusal){ .kind = REFUSAL_TOO_MANY,
 				 .code = "too_many_watches",
 				 .message = "too many files are watched already" };
-	if (f->mcp->n_watches >= WATCHES_MAX || !(w = calloc(1, sizeof(*w))))
+	if (mcp->n_watches >= WATCHES_MAX || !(w = calloc(1, sizeof(*w))))
 		return NULL;
 	w->uri = strdup(uri);
 	split(w, at->path);
@@ -152,28 +150,30 @@ static struct mcp_watch *make(struct front *f, const char *owner, const char *ur
 		return NULL;
 	}
 	(void)snprintf(w->owner, sizeof(w->owner), "%s", owner);
-	w->next = f->mcp->watches;
-	f->mcp->watches = w;
-	f->mcp->n_watches++;
+	w->mcp = mcp;
+	w->next = mcp->watches;
+	mcp->watches = w;
+	mcp->n_watches++;
 	w->call.owner = w;
 	w->call.ops = &call_ops;
-	w->call.f = f;
+	w->call.sandboxes = mcp->sandboxes;
 	w->call.patient = true;
 	w->call.q.op = FILES_WATCH;
 	return w;
 }
 
-void mcp_watch_begin(struct front *f, const char *owner, const char *uri, mcp_watched_fn *fn,
+void mcp_watch_begin(struct mcp *mcp, const char *owner, const char *uri, mcp_watched_fn *fn,
 		     void *arg)
 {
 	struct refusal why = { .kind = REFUSAL_NOT_FOUND,
 			       .code = "no_such_resource",
 			       .message = "there is no such resource" };
 	struct mcp_uri at;
-	struct sandbox *s = mcp_uri_parse(uri, &at) ? sandbox_find(f, owner, at.name) : NULL;
-	struct mcp_watch *w = find(f, owner, uri);
+	struct sandbox *s = mcp_uri_parse(uri, &at) ? sandbox_find(mcp->sandboxes, owner, at.name) :
+						      NULL;
+	struct mcp_watch *w = find(mcp, owner, uri);
 
-	if (w || !s || !(w = make(f, owner, uri, &at, &why))) {
+	if (w || !s || !(w = make(mcp, owner, uri, &at, &why))) {
 		if (fn) /* one that is about to begin counts as begun */
 			fn(arg, w ? NULL : &why);
 		return;
@@ -183,18 +183,18 @@ void mcp_watch_begin(struct front *f, const char *owner, const char *uri, mcp_wa
 	file_call_run(&w->call, s);
 }
 
-void mcp_watch_forget(struct front *f, const void *arg)
+void mcp_watch_forget(struct mcp *mcp, const void *arg)
 {
-	for (struct mcp_watch *w = f->mcp->watches; w; w = w->next)
+	for (struct mcp_watch *w = mcp->watches; w; w = w->next)
 		if (w->arg == arg)
 			w->fn = NULL;
 }
 
-void mcp_watches_sweep(struct front *f)
+void mcp_watches_sweep(struct mcp *mcp)
 {
-	for (struct mcp_watch *w = f->mcp->watches, *next; w; w = next) {
+	for (struct mcp_watch *w = mcp->watches, *next; w; w = next) {
 		next = w->next;
-		if (!w->fn && !mcp_resource_wanted(f, w->owner, w->uri))
+		if (!w->fn && !mcp_resource_wanted(mcp, w->owner, w->uri))
 			end(w);
 	}
 }

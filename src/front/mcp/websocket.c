@@ -15,7 +15,6 @@
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/mcp/channel.h"
-#include "front/support/front.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/ws.h"
@@ -90,7 +89,7 @@ static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
 
-void handle_mcp_ws(struct front *f, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_ws(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
 {
 	struct client *d;
 
@@ -106,7 +105,7 @@ void handle_mcp_ws(struct front *f, struct http_exchange *x, const struct route_
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
-	mcp_channel_init(&d->channel, f, context_of(x)->owner, &channel_ops);
+	mcp_channel_init(&d->channel, mcp, context_of(x)->owner, &channel_ops);
 	d->ws = http_upgrade_ws(x, &ops, d, MCP_CHANNEL_MESSAGE_MAX);
 	if (!d->ws)
 		free(d);

@@ -14,8 +14,8 @@
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
 #include "front/packages/rules.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define TEXT_MAX 200u
@@ -46,7 +46,8 @@ static int judge_all(const struct install *in, struct refusal *why)
 
 	json_array_foreach(in->closure, i, p)
 	{
-		if (policy_package(in->f, in->owner, closure_text(p, "name"), why) < 0)
+		if (policy_package(in->packages->sandboxes->admission, in->owner,
+				   closure_text(p, "name"), why) < 0)
 			return -1;
 	}
 	return 0;
@@ -65,7 +66,8 @@ static void on_closure(struct install *in, const json_t *said)
 	}
 	clean(installer, closure_text(said, "installer"));
 	(void)snprintf(in->installer, sizeof(in->installer), "%.31s", installer);
-	if (rules_closure(&in->f->config, in->eco, in->closure, in->f->packages->pins, &why) < 0 ||
+	if (rules_closure(&in->packages->daemon->config, in->eco, in->closure, in->packages->pins,
+			  &why) < 0 ||
 	    judge_all(in, &why) < 0) {
 		install_fail(in, &why);
 		return;

@@ -22,10 +22,10 @@
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
 #include "front/policy/egress_rules.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/secrets/secrets.h"
 #include "front/secrets/trust.h"
 #include "front/spec/sandbox_spec.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/refusal.h"
 #include "vault/index.h"
@@ -41,7 +41,8 @@ _Static_assert(ECO_PYTHON == (int)INDEX_PIP && ECO_JAVASCRIPT == (int)INDEX_NPM,
 /* ---- the index ----------------------------------------------------------------------------- */
 
 /* The secrets that the gate puts into requests to the index, as a spec names them; NULL: none. */
-static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct index_url *u)
+static json_t *keys_of(const struct packages *packages, enum ecosystem eco,
+		       const struct index_url *u)
 {
 	json_t *list = NULL;
 
@@ -49,7 +50,7 @@ static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct i
 		const char *name = index_key_name((enum index_kind)eco, (enum index_key)k);
 		char use[VAULT_NAME_MAX + VAULT_HOST_MAX + 2];
 
-		if (!vault_find(&f->secrets->vault, name, NULL))
+		if (!vault_find(&packages->secrets->vault, name, NULL))
 			continue;
 		(void)snprintf(use, sizeof(use), "%s@%s", name, u->name);
 		list = list ? list : json_array();
@@ -75,9 +76,10 @@ static void set_network(const struct install *in, struct sandbox_spec *ret)
 	json_t *said = json_array();
 	struct index_url u;
 
-	if (index_of(&in->f->config, (enum index_kind)in->eco, &u)) {
-		ret->secrets = keys_of(in->f, in->eco, &u);
-		index_hosts_add(said, &in->f->config, &u, is_looked_into(&u, ret->secrets));
+	if (index_of(&in->packages->daemon->config, (enum index_kind)in->eco, &u)) {
+		ret->secrets = keys_of(in->packages, in->eco, &u);
+		index_hosts_add(said, &in->packages->daemon->config, &u,
+				is_looked_into(&u, ret->secrets));
 		ret->egress = egress_list(said, NULL);
 	}
 	json_decref(said);
@@ -85,20 +87,20 @@ static void set_network(const struct install *in, struct sandbox_spec *ret)
 
 void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
 {
-	struct front *f = in->f;
+	struct packages *packages = in->packages;
 	struct cell_limits *l;
 
-	sandbox_spec_default(f, in->owner, ret);
+	sandbox_spec_default(packages->sandboxes->admission, in->owner, ret);
 	set_network(in, ret);
 	l = &ret->limits;
-	l->disk_bytes = 2 * f->config.package_size + 256 * MIB;
+	l->disk_bytes = 2 * packages->daemon->config.package_size + 256 * MIB;
 	l->memory_bytes = l->disk_bytes + GIB;
 	l->inodes = 500000;
 	l->pids = 256;
 	l->cpu_milli = l->cpu_milli < 2000 ? 2000 : l->cpu_milli;
 	ret->own_limits = true;
 	ret->fetcher = true;
-	if (in->image == &f->images->own)
+	if (in->image == &packages->sandboxes->cells->images->own)
 		return;
 	(void)snprintf(ret->image, sizeof(ret->image), "%s", in->image->name);
 	(void)snprintf(ret->digest, sizeof(ret->digest), "%s", in->image->digest);
@@ -129,17 +131,17 @@ const char *fetcher_program(enum ecosystem eco)
 
 static json_t *task_of(const struct install *in)
 {
-	const struct config *c = &in->f->config;
+	const struct config *c = &in->packages->daemon->config;
 	struct index_url u;
 	bool index = index_of(c, (enum index_kind)in->eco, &u);
 	bool looked = index && is_looked_into(&u, in->fetcher->spec.secrets);
 
-	return json_pack(
-		"{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language", ecosystem_name(in->eco),
-		"requirements", in->requirements, "constraints", in->constraints, "index",
-		index ? u.inside : NULL, "certs", looked ? TRUST_PATH : NULL, "dir",
-		in->eco == ECO_PYTHON && in->f->packages->dir_fd >= 0 ? PACKAGES_DIR : NULL,
-		"build", !c->package_wheels_only, "scripts", c->npm_scripts);
+	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language",
+			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
+			 in->constraints, "index", index ? u.inside : NULL, "certs",
+			 looked ? TRUST_PATH : NULL, "dir",
+			 in->eco == ECO_PYTHON && in->packages->dir_fd >= 0 ? PACKAGES_DIR : NULL,
+			 "build", !c->package_wheels_only, "scripts", c->npm_scripts);
 }
 
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why)

@@ -28,7 +28,7 @@
 #include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
 #include "front/support/random_id.h"
 #include "ledger/ledger.h"
@@ -44,7 +44,7 @@ static void free_install(struct install *in)
 	if (in->prev)
 		in->prev->next = in->next;
 	else
-		in->f->packages->installs = in->next;
+		in->packages->installs = in->next;
 	if (in->next)
 		in->next->prev = in->prev;
 	json_decref(in->requirements);
@@ -61,7 +61,7 @@ static void leave_cell(struct install *in)
 	struct sandbox *fetcher = in->fetcher;
 
 	timer_cancel(&in->timer);
-	service_link_forget(&in->f->packages->store, &in->call.call);
+	service_link_forget(&in->packages->store, &in->call.call);
 	if (in->cell)
 		cell_forget(in->cell, &in->pack);
 	in->cell = NULL;
@@ -78,15 +78,15 @@ static void conclude(struct deferred *d)
 	struct install *in = d->arg;
 	struct sandbox *s = install_sandbox(in);
 
-	if (in->cell || in->fetcher || in->command.f)
+	if (in->cell || in->fetcher || in->command.sandboxes)
 		leave_cell(in);
-	in->f->packages->n_installs -= in->cached ? 0 : 1;
+	in->packages->n_installs -= in->cached ? 0 : 1;
 	in->ended_ns = clock_now_ns();
 	if (!in->refusal.kind && in->sandbox_id[0] && !s)
 		(void)refusal_set(&in->refusal, REFUSAL_CONFLICT, "session_ended", NULL, NULL,
 				  "the sandbox ended before its packages were there");
 	if (!in->refusal.kind)
-		trees_use(in->f, s, in->owner, in->tree);
+		trees_use(in->packages, s, in->owner, in->tree);
 	outcome_record(in);
 	if (in->ops)
 		in->ops->done(in);
@@ -100,7 +100,7 @@ static void install_end(struct install *in)
 	in->ended = true;
 	in->later.fn = conclude;
 	in->later.arg = in;
-	loop_defer(&in->f->loop, &in->later);
+	loop_defer(in->packages->loop, &in->later);
 }
 
 void install_fail(struct install *in, const struct refusal *why)
@@ -143,7 +143,7 @@ void install_no_tool(struct install *in, const char *fmt, ...)
 
 struct sandbox *install_sandbox(const struct install *in)
 {
-	struct sandbox *s = in->sandbox_id[0] ? in->f->sandboxes : NULL;
+	struct sandbox *s = in->sandbox_id[0] ? in->packages->sandboxes->first : NULL;
 
 	while (s && strcmp(s->id, in->sandbox_id) != 0)
 		s = s->next;
@@ -172,8 +172,8 @@ static void on_stored(struct package_store_call *c, const struct package_store_r
 	if (in->ended)
 		return;
 	if (r->code == 0) {
-		in->tree = trees_add(in->f, in, r);
-		packages_tidy_soon(in->f);
+		in->tree = trees_add(in->packages, in, r);
+		packages_tidy_soon(in->packages);
 		if (in->tree)
 			install_end(in);
 		else
@@ -196,13 +196,13 @@ static void on_pack_started(struct cell_command *job, int pid, int *fds, size_t 
 {
 	struct install *in = of_pack(job);
 	struct package_store_req q = { .op = PACKAGE_STORE_STORE,
-				       .max_bytes = in->f->config.package_size,
+				       .max_bytes = in->packages->daemon->config.package_size,
 				       .max_files = FILES_LIMIT };
 
 	(void)pid;
 	in->call.fn = on_stored;
 	in->call.arg = in;
-	if (n_fds != 2 || package_store_ask(&in->f->packages->store, &in->call, &q, fds[1]) < 0)
+	if (n_fds != 2 || package_store_ask(&in->packages->store, &in->call, &q, fds[1]) < 0)
 		install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", "see the daemon's log",
 				  "the package store does not answer");
 }
@@ -259,10 +259,12 @@ static void on_fetched(struct command *c)
 	} else if (c->not_started && c->verdict.exit_code == NOT_FOUND) {
 		install_no_tool(in, "it has no %s", fetcher_program(in->eco));
 	} else if (c->wall_hit) {
-		install_fail_text(in, REFUSAL_TIMEOUT, "index_timeout",
-				  "the operator's limit: --package-timeout",
-				  "'%.60s' was not fetched and built in %llu s", in->first,
-				  (unsigned long long)(in->f->config.package_timeout_ms / 1000));
+		install_fail_text(
+			in, REFUSAL_TIMEOUT, "index_timeout",
+			"the operator's limit: --package-timeout",
+			"'%.60s' was not fetched and built in %llu s", in->first,
+			(unsigned long long)(in->packages->daemon->config.package_timeout_ms /
+					     1000));
 	} else if (c->verdict.status == RESULT_LIMIT) {
 		install_fail_text(in, REFUSAL_TOO_LARGE, "package_too_big",
 				  "the operator's limit: --package-size",
@@ -321,11 +323,11 @@ static void on_late(struct timer *t)
 
 static int fetch(struct install *in, struct refusal *why)
 {
-	struct front *f = in->f;
+	struct packages *packages = in->packages;
 	struct sandbox_spec spec;
 
 	fetcher_spec(in, &spec);
-	in->fetcher = sandbox_create(f, in->owner, NULL, &spec, why);
+	in->fetcher = sandbox_create(packages->sandboxes, in->owner, NULL, &spec, why);
 	if (!in->fetcher) {
 		sandbox_spec_free(&spec);
 		return -1;
@@ -337,12 +339,13 @@ static int fetch(struct install *in, struct refusal *why)
 	}
 	in->command.ops = &fetch_ops;
 	in->command.owner = in;
-	in->command.timeout_ms = f->config.package_timeout_ms;
+	in->command.timeout_ms = packages->daemon->config.package_timeout_ms;
 	in->hold = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = in };
 	in->timer.fn = on_late;
 	in->timer.arg = in;
-	timer_set(&f->loop, &in->timer,
-		  f->loop.now_ns + 2 * f->config.package_timeout_ms * CLOCK_NS_PER_MS);
+	timer_set(packages->loop, &in->timer,
+		  packages->loop->now_ns +
+			  2 * packages->daemon->config.package_timeout_ms * CLOCK_NS_PER_MS);
 	sandbox_enter(in->fetcher, &in->hold);
 	return 0;
 }
@@ -351,22 +354,23 @@ static int fetch(struct install *in, struct refusal *why)
 
 static int admit(struct install *in, struct refusal *why)
 {
-	struct front *f = in->f;
+	struct packages *packages = in->packages;
 	struct err e = { 0 };
 
-	if (f->draining || f->packages->store.watch.fd < 0)
+	if (packages->daemon->draining || packages->store.watch.fd < 0)
 		return refusal_set(why, REFUSAL_UNAVAILABLE, "draining", "package", NULL, "%s",
-				   f->draining ? "the daemon is shutting down" :
-						 "the package store is gone: restart the daemon");
-	if (f->packages->n_installs >= INSTALL_FETCHES_MAX) {
+				   packages->daemon->draining ?
+					   "the daemon is shutting down" :
+					   "the package store is gone: restart the daemon");
+	if (packages->n_installs >= INSTALL_FETCHES_MAX) {
 		(void)refusal_set(why, REFUSAL_TOO_MANY, "packages_busy", "package", NULL,
 				  "other packages are being fetched; try again");
 		why->retry_after_s = 2;
 		return -1;
 	}
-	if (install_rate(f, in->owner, why) < 0)
+	if (install_rate(packages, in->owner, why) < 0)
 		return -1;
-	if (ledger_record(f->ledger, &e, "packages.begin", in->owner, in->sandbox,
+	if (ledger_record(packages->daemon->ledger, &e, "packages.begin", in->owner, in->sandbox,
 			  L_STR("id", in->id), L_STR("image", image_key(in->image)),
 			  L_STR("language", ecosystem_name(in->eco)),
 			  L_STR("request", in->request)) < 0)
@@ -377,13 +381,13 @@ static int admit(struct install *in, struct refusal *why)
 
 static void enlist(struct install *in)
 {
-	in->next = in->f->packages->installs;
+	in->next = in->packages->installs;
 	if (in->next)
 		in->next->prev = in;
-	in->f->packages->installs = in;
+	in->packages->installs = in;
 }
 
-struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
+struct install *install_begin(struct packages *packages, struct sandbox *s, const char *owner,
 			      enum ecosystem eco, const json_t *requirements, const char *version,
 			      const struct install_ops *ops, void *arg, struct refusal *why)
 {
@@ -393,8 +397,8 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		(void)refusal_no_memory(why);
 		return NULL;
 	}
-	in->f = f;
-	in->image = s ? s->image : &f->images->own;
+	in->packages = packages;
+	in->image = s ? s->image : &packages->sandboxes->cells->images->own;
 	image_hold(in->image);
 	in->ops = ops;
 	in->arg = arg;
@@ -425,6 +429,6 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		free_install(in);
 		return NULL;
 	}
-	f->packages->n_installs++;
+	packages->n_installs++;
 	return in;
 }

@@ -23,10 +23,10 @@
 #include "front/support/owner.h"
 #include "net/loop.h"
 
-struct front;
 struct image_use;
 struct install;
 struct json;
+struct packages;
 
 #define INSTALL_REQUIREMENTS_MAX 64u
 #define INSTALL_FETCHES_MAX 4u
@@ -44,7 +44,7 @@ struct install_ops {
 
 struct install {
 	struct install *prev, *next;
-	struct front *f;
+	struct packages *packages;
 	const struct install_ops *ops; /* NULL: nobody waits */
 	void *arg;
 	char owner[OWNER_MAX];
@@ -83,7 +83,7 @@ struct install {
  * @version: of the only one, or NULL.
  * Return: the install, whose done will be called; or NULL with @why.
  */
-struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
+struct install *install_begin(struct packages *packages, struct sandbox *s, const char *owner,
 			      enum ecosystem eco, const json_t *requirements, const char *version,
 			      const struct install_ops *ops, void *arg, struct refusal *why);
 

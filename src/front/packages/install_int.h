@@ -31,7 +31,7 @@ void install_constrain(struct install *in, const struct sandbox *s);
 
 /* install_rate() - Whether the owner may have something fetched now; counts it. 0, or -1 with
  * @why. */
-int install_rate(struct front *f, const char *owner, struct refusal *why);
+int install_rate(struct packages *packages, const char *owner, struct refusal *why);
 
 /* ---- fetch_output.c: the output of the fetcher, in pieces of any size. May fail the install. */
 

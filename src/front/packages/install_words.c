@@ -18,18 +18,18 @@
 #include "front/packages/packages.h"
 #include "front/packages/rules.h"
 #include "front/packages/trees.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 
 #define HOUR_NS (3600 * CLOCK_NS_PER_S)
 
-static int check_configured(const struct front *f, enum ecosystem eco, struct refusal *why)
+static int check_configured(const struct packages *packages, enum ecosystem eco,
+			    struct refusal *why)
 {
-	const struct config *c = &f->config;
+	const struct config *c = &packages->daemon->config;
 	const char *note = c->index_note[eco];
 
-	if (eco == ECO_JAVASCRIPT ? c->npm_registry != NULL :
-				    c->pip_index || f->packages->dir_fd >= 0)
+	if (eco == ECO_JAVASCRIPT ? c->npm_registry != NULL : c->pip_index || packages->dir_fd >= 0)
 		return 0;
 	return refusal_set(
 		why, REFUSAL_UNSUPPORTED, "not_configured", "package",
@@ -67,8 +67,10 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 			return refusal_set(why, REFUSAL_INVALID, "invalid_requirement", "package",
 					   "as in requests or requests==2.31.0", "'%.100s': %s",
 					   text, wrong);
-		if (rules_name(&in->f->config, in->eco, all[i].name, NULL, why) < 0 ||
-		    policy_package(in->f, in->owner, all[i].name, why) < 0)
+		if (rules_name(&in->packages->daemon->config, in->eco, all[i].name, NULL, why) <
+			    0 ||
+		    policy_package(in->packages->sandboxes->admission, in->owner, all[i].name,
+				   why) < 0)
 			return -1;
 	}
 	(void)snprintf(in->first, sizeof(in->first), "%s", all[0].name);
@@ -94,7 +96,7 @@ void install_constrain(struct install *in, const struct sandbox *s)
 	size_t i;
 
 	in->constraints = json_array();
-	while (s && in->eco == ECO_PYTHON && (t = trees_next(in->f, s, &at)))
+	while (s && in->eco == ECO_PYTHON && (t = trees_next(in->packages, s, &at)))
 		json_array_foreach(t->eco == in->eco ? t->packages : NULL, i, p)
 		{
 			const char *name = closure_text(p, "name");
@@ -113,8 +115,9 @@ void install_constrain(struct install *in, const struct sandbox *s)
 int install_take(struct install *in, const json_t *requirements, const char *version,
 		 struct refusal *why)
 {
-	return parse(in, requirements, version, why) < 0 ? -1 :
-							   check_configured(in->f, in->eco, why);
+	return parse(in, requirements, version, why) < 0 ?
+		       -1 :
+		       check_configured(in->packages, in->eco, why);
 }
 
 /* ---- how often ----------------------------------------------------------------------------- */
@@ -132,13 +135,13 @@ static uint64_t hash_owner(const char *owner)
  * A table of fixed size, by a hash of the owner. A full table forgets the owner that began longest
  * ago: that owner may have more than allowed, and never less.
  */
-int install_rate(struct front *f, const char *owner, struct refusal *why)
+int install_rate(struct packages *packages, const char *owner, struct refusal *why)
 {
-	uint64_t key = hash_owner(owner), now = f->loop.now_ns;
-	struct package_rate *r = NULL, *oldest = &f->packages->rates[0];
+	uint64_t key = hash_owner(owner), now = packages->loop->now_ns;
+	struct package_rate *r = NULL, *oldest = &packages->rates[0];
 
 	for (size_t i = 0; i < PACKAGES_RATES; i++) {
-		struct package_rate *at = &f->packages->rates[i];
+		struct package_rate *at = &packages->rates[i];
 
 		if (at->owner == key)
 			r = at;
@@ -149,7 +152,7 @@ int install_rate(struct front *f, const char *owner, struct refusal *why)
 		r = r ? r : oldest;
 		*r = (struct package_rate){ .owner = key, .since_ns = now };
 	}
-	if (r->n >= f->config.package_rate) {
+	if (r->n >= packages->daemon->config.package_rate) {
 		(void)refusal_set(why, REFUSAL_TOO_MANY, "package_rate", "package",
 				  "the operator's limit: --package-rate",
 				  "too many packages were fetched for you in this hour");

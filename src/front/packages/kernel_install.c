@@ -15,7 +15,6 @@
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/refusal.h"
 
 struct asker {
@@ -91,7 +90,8 @@ void packages_request(struct sandbox *s, struct kernel *kernel, const json_t *m)
 	} else if (json_is_array(requirements) && (a = calloc(1, sizeof(*a)))) {
 		*a = (struct asker){ id, kernel->pid, kernel->language->id };
 		kernel->asked_packages = true;
-		if (install_begin(s->f, s, s->owner, ECO_PYTHON, requirements, NULL, &ops, a, &why))
+		if (install_begin(packages_of(s), s, s->owner, ECO_PYTHON, requirements, NULL, &ops,
+				  a, &why))
 			return;
 		kernel->asked_packages = false;
 	}

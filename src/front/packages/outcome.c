@@ -7,8 +7,9 @@
 #include "base/json.h"
 #include "front/packages/closure.h"
 #include "front/packages/install_int.h"
+#include "front/packages/packages.h"
 #include "front/packages/trees.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "ledger/ledger.h"
@@ -28,14 +29,15 @@ static void record(const struct install *in)
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
 					       at ? " " : "", closure_text(p, "name"));
 		if (!in->cached &&
-		    ledger_record(in->f->ledger, &one, "package", in->owner, in->sandbox,
-				  L_STR("id", in->id), L_STR("name", closure_text(p, "name")),
+		    ledger_record(in->packages->daemon->ledger, &one, "package", in->owner,
+				  in->sandbox, L_STR("id", in->id),
+				  L_STR("name", closure_text(p, "name")),
 				  L_STR("version", closure_text(p, "version")),
 				  L_STR("digest", closure_text(p, "hash")),
 				  L_BOOL("built", json_is_true(json_object_get(p, "built")))) < 0)
 			e = one;
 	}
-	if (ledger_record(in->f->ledger, &e, "packages.end", in->owner, in->sandbox,
+	if (ledger_record(in->packages->daemon->ledger, &e, "packages.end", in->owner, in->sandbox,
 			  L_STR("id", in->id),
 			  L_STR("outcome", in->refusal.kind ? in->refusal.code : "installed"),
 			  L_BOOL("cached", in->cached), L_STR("packages", names),

@@ -23,8 +23,9 @@
 #include "front/cell/image_use.h"
 #include "front/gate/index_hosts.h"
 #include "front/packages/closure.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 
@@ -33,9 +34,14 @@
 #define MESSAGE_MAX (1u << 20)
 #define PINS_MAX (4u << 20)
 
-bool packages_on(const struct front *f)
+struct packages *packages_of(const struct sandbox *s)
 {
-	return f->packages->store_fd >= 0;
+	return s->sandboxes->hooks->packages.part;
+}
+
+bool packages_on(const struct packages *packages)
+{
+	return packages->store_fd >= 0;
 }
 
 /* ---- the start ----------------------------------------------------------------------------- */
@@ -64,29 +70,27 @@ static int parse_pins(char *text, json_t *ret, struct err *e)
 	return 0;
 }
 
-static int load_pins(struct front *f, struct err *e)
+static int load_pins(struct packages *packages, struct err *e)
 {
 	_mem_ char *text = NULL;
-	const char *path = f->config.package_pins;
+	const char *path = packages->daemon->config.package_pins;
 	ssize_t n;
 
 	if (!path)
 		return 0;
 	text = malloc(PINS_MAX);
-	f->packages->pins = json_object();
-	if (!text || !f->packages->pins)
+	packages->pins = json_object();
+	if (!text || !packages->pins)
 		return err_set(e, -ENOMEM, "--package-pins");
 	n = fd_read_file(AT_FDCWD, path, text, PINS_MAX);
 	if (n < 0)
 		return err_set(e, (int)n, "--package-pins %s", path);
-	return parse_pins(text, f->packages->pins, e) < 0 ? err_wrap(e, "--package-pins %s", path) :
-							    0;
+	return parse_pins(text, packages->pins, e) < 0 ? err_wrap(e, "--package-pins %s", path) : 0;
 }
 
-int packages_open(struct front *f, struct err *e)
+int packages_open(struct packages *p, struct err *e)
 {
-	const struct config *c = &f->config;
-	struct packages *p = f->packages;
+	const struct config *c = &p->daemon->config;
 
 	p->store_fd = p->dir_fd = p->store.watch.fd = -1;
 	if (!c->pip_index && !c->npm_registry && !c->package_dir)
@@ -99,37 +103,37 @@ int packages_open(struct front *f, struct err *e)
 	json_decref(index_hosts(c, e));
 	if (e->code)
 		return err_wrap(e, "the package index");
-	if (load_pins(f, e) < 0)
+	if (load_pins(p, e) < 0)
 		return e->code;
 	p->store_fd = package_store_open(&p->store, c->state, e);
 	return p->store_fd < 0 ? p->store_fd : 0;
 }
 
-void packages_tidy_soon(struct front *f)
+void packages_tidy_soon(struct packages *packages)
 {
-	struct timer *t = &f->packages->tidy;
-	uint64_t soon = f->loop.now_ns + TIDY_MIN_MS * CLOCK_NS_PER_MS;
+	struct timer *t = &packages->tidy;
+	uint64_t soon = packages->loop->now_ns + TIDY_MIN_MS * CLOCK_NS_PER_MS;
 
 	if (!t->loop || t->at_ns > soon) /* frequent calls do not put it off */
-		timer_set(&f->loop, t, soon);
+		timer_set(packages->loop, t, soon);
 }
 
 /* Every quarter of --package-keep, within bounds. */
 static void on_tidy(struct timer *t)
 {
-	struct front *f = t->arg;
-	uint64_t ms = f->config.package_keep_ms / 4;
+	struct packages *packages = t->arg;
+	uint64_t ms = packages->daemon->config.package_keep_ms / 4;
 
-	trees_tidy(f);
+	trees_tidy(packages);
 	ms = ms < TIDY_MIN_MS ? TIDY_MIN_MS : ms > TIDY_MAX_MS ? TIDY_MAX_MS : ms;
-	timer_set(&f->loop, t, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
+	timer_set(packages->loop, t, packages->loop->now_ns + ms * CLOCK_NS_PER_MS);
 }
 
 /* Sandboxes of the former front that have ended since. */
-static void drop_dead_users(struct front *f)
+static void drop_dead_users(struct packages *packages)
 {
-	for (const struct tree_use *u = f->packages->trees.uses; u;) {
-		const struct sandbox *s = f->sandboxes;
+	for (const struct tree_use *u = packages->trees.uses; u;) {
+		const struct sandbox *s = packages->sandboxes->first;
 		char id[TREE_HOLDER_MAX];
 
 		while (s && strcmp(s->id, u->holder + 2) != 0)
@@ -139,8 +143,8 @@ static void drop_dead_users(struct front *f)
 			continue;
 		}
 		(void)snprintf(id, sizeof(id), "%s", u->holder + 2);
-		(void)trees_leave(f, id);
-		u = f->packages->trees.uses; /* others may have gone with it */
+		(void)trees_leave(packages, id);
+		u = packages->trees.uses; /* others may have gone with it */
 	}
 }
 
@@ -163,42 +167,43 @@ static void log_indexes(const struct config *c)
 	}
 }
 
-void packages_health(const struct front *f, struct json *j)
+void packages_health(const struct packages *packages, struct json *j)
 {
 	json_object_begin(j);
 	for (int eco = 0; eco < ECO_MAX_; eco++) {
-		const char *url = url_of(&f->config, (enum ecosystem)eco);
+		const char *url = url_of(&packages->daemon->config, (enum ecosystem)eco);
 
 		json_key(j, ecosystem_name((enum ecosystem)eco));
 		json_object_begin(j);
 		json_member_str(j, "index", url ? url : "none");
-		if (f->config.index_from[eco])
-			json_member_str(j, "from", f->config.index_from[eco]);
-		if (f->config.index_note[eco])
-			json_member_str(j, "note", f->config.index_note[eco]);
+		if (packages->daemon->config.index_from[eco])
+			json_member_str(j, "from", packages->daemon->config.index_from[eco]);
+		if (packages->daemon->config.index_note[eco])
+			json_member_str(j, "note", packages->daemon->config.index_note[eco]);
 		json_object_end(j);
 	}
 	json_object_end(j);
 }
 
-int packages_start(struct front *f, struct err *e)
+int packages_start(struct packages *packages, struct err *e)
 {
-	log_indexes(&f->config);
-	if (!packages_on(f))
+	log_indexes(&packages->daemon->config);
+	if (!packages_on(packages))
 		return 0;
-	if (trees_load(f, e) < 0 || service_link_start(&f->packages->store, &f->loop, e) < 0)
+	if (trees_load(packages, e) < 0 ||
+	    service_link_start(&packages->store, packages->loop, e) < 0)
 		return err_wrap(e, "packages");
-	drop_dead_users(f);
-	f->packages->tidy.fn = on_tidy;
-	f->packages->tidy.arg = f;
-	packages_tidy_soon(f);
+	drop_dead_users(packages);
+	packages->tidy.fn = on_tidy;
+	packages->tidy.arg = packages;
+	packages_tidy_soon(packages);
 	return 0;
 }
 
-void packages_left(struct front *f, const struct sandbox *s)
+void packages_left(struct packages *packages, const struct sandbox *s)
 {
-	if (packages_on(f) && trees_leave(f, s->id))
-		packages_tidy_soon(f);
+	if (packages_on(packages) && trees_leave(packages, s->id))
+		packages_tidy_soon(packages);
 }
 
 /* ---- what sandboxes can import ------------------------------------------------------------- */
@@ -217,7 +222,7 @@ static json_t *paths_of(const struct sandbox *s, enum ecosystem eco, const char 
 	const struct tree *t;
 	json_t *paths = json_array();
 
-	while ((t = trees_next(s->f, s, &at))) {
+	while ((t = trees_next(packages_of(s), s, &at))) {
 		char path[128];
 
 		if (eco != ECO_MAX_ && t->eco != eco)
@@ -254,7 +259,7 @@ json_t *packages_env(const struct sandbox *s)
 	const struct tree_use *at = NULL;
 	json_t *env;
 
-	if (!packages_on(s->f) || s->spec.fetcher || !trees_next(s->f, s, &at))
+	if (!packages_on(packages_of(s)) || s->spec.fetcher || !trees_next(packages_of(s), s, &at))
 		return NULL;
 	const json_t *own = s->image->env;
 	const char *path = json_string_value(json_object_get(own, "PATH"));
@@ -287,12 +292,12 @@ void packages_tell(struct sandbox *s, struct kernel *kernel)
 	bool first = kernel->packages == 0;
 	json_t *env;
 
-	if (!packages_on(s->f))
+	if (!packages_on(packages_of(s)))
 		return;
 	trees_touch(s);
-	if (kernel->packages == s->f->packages->trees.changes)
+	if (kernel->packages == packages_of(s)->trees.changes)
 		return;
-	kernel->packages = s->f->packages->trees.changes;
+	kernel->packages = packages_of(s)->trees.changes;
 	env = packages_env(s);
 	if (!env && first)
 		return;
@@ -309,7 +314,7 @@ void packages_json(const struct sandbox *s, struct json *j)
 	json_t *p;
 
 	json_array_begin(j);
-	while ((t = trees_next(s->f, s, &at)))
+	while ((t = trees_next(packages_of(s), s, &at)))
 		json_array_foreach(t->packages, i, p)
 		{
 			closure_json(p, ecosystem_name(t->eco), j);
@@ -317,9 +322,8 @@ void packages_json(const struct sandbox *s, struct json *j)
 	json_array_end(j);
 }
 
-size_t packages_mounts(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds)
+size_t packages_mounts(const struct packages *p, bool fetcher, struct cell_spec *spec, int *fds)
 {
-	const struct packages *p = f->packages;
 	struct cell_mount *m = &spec->mounts[spec->n_mounts];
 	int fd = fetcher ? p->dir_fd : p->store_fd;
 

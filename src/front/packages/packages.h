@@ -17,13 +17,13 @@
 #include "front/packages/trees.h"
 #include "net/loop.h"
 
+struct cell_spec;
 struct err;
-struct front;
 struct install;
 struct json;
-struct cell_spec;
-struct sandbox;
 struct kernel;
+struct packages;
+struct sandbox;
 
 #define PACKAGES_PATH "/packages"   /* of trees, in a cell */
 #define PACKAGES_DIR "/package-dir" /* of --package-dir, in a fetcher's cell */
@@ -37,6 +37,10 @@ struct package_rate {
 };
 
 struct packages {
+	struct daemon *daemon;
+	struct loop *loop; /* the daemon's */
+	struct sandboxes *sandboxes;
+	struct secrets *secrets;   /* keys of package indexes */
 	int store_fd;              /* trees, to be mounted in cells; -1: off */
 	int dir_fd;                /* --package-dir; -1: none */
 	struct service_link store; /* the package store */
@@ -50,17 +54,19 @@ struct packages {
 
 /* packages_open() - Before the jail. packages_start() - In it, when the sandboxes of former fronts
  * are known. */
-int packages_open(struct front *f, struct err *e);
-int packages_start(struct front *f, struct err *e);
-bool packages_on(const struct front *f);
+int packages_open(struct packages *p, struct err *e);
+int packages_start(struct packages *packages, struct err *e);
+bool packages_on(const struct packages *packages);
+/* packages_of() - Those that @s is offered. */
+struct packages *packages_of(const struct sandbox *s);
 
 /* packages_tidy_soon() - Trees were added, or are used no more: check the limits. */
-void packages_tidy_soon(struct front *f);
+void packages_tidy_soon(struct packages *packages);
 /* packages_left() - A sandbox is gone for good. */
-void packages_left(struct front *f, const struct sandbox *s);
+void packages_left(struct packages *packages, const struct sandbox *s);
 
 /* packages_mounts() - For cell_hooks: the trees; for a fetcher the directory of --package-dir. */
-size_t packages_mounts(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds);
+size_t packages_mounts(const struct packages *p, bool fetcher, struct cell_spec *spec, int *fds);
 
 /* packages_tell() - Before code runs: what the kernel can import, if that has changed. */
 void packages_tell(struct sandbox *s, struct kernel *kernel);
@@ -71,7 +77,7 @@ void packages_request(struct sandbox *s, struct kernel *kernel, const json_t *m)
 /* packages_env() - Variables for commands, a new object; NULL: none. */
 json_t *packages_env(const struct sandbox *s);
 /* packages_health() - Object: of each language the index, without credentials, and its origin. */
-void packages_health(const struct front *f, struct json *j);
+void packages_health(const struct packages *packages, struct json *j);
 /* packages_json() - Array of the packages of @s: name, version, hash, language. */
 void packages_json(const struct sandbox *s, struct json *j);
 

@@ -18,7 +18,7 @@
 #include "front/packages/trees.h"
 #include "front/packages/trees_int.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -29,10 +29,11 @@
 
 static int load_tree(const struct store_tree *row, void *arg)
 {
-	struct front *f = arg;
-	struct trees *all = &f->packages->trees;
+	struct packages *packages = arg;
+	struct trees *all = &packages->trees;
 	/* A store of an older version: then trees were made with the own image only. */
-	const char *image = row->image[0] ? row->image : image_key(&f->images->own);
+	const char *image = row->image[0] ? row->image :
+					    image_key(&packages->sandboxes->cells->images->own);
 	struct tree *t = calloc(1, sizeof(*t));
 
 	if (!t)
@@ -82,7 +83,7 @@ static int load_use(const char *holder, const char *key, void *arg)
 
 /* The tree is missing or changed, so nobody may import from it. Its users go with it; a request for
  * these packages fetches them again. */
-static void refuse(struct front *f, struct tree *t, int code)
+static void refuse(struct packages *packages, struct tree *t, int code)
 {
 	const char *event = code == -ENOENT ? "packages_lost" : "packages_changed";
 	struct err e = { 0 };
@@ -90,18 +91,18 @@ static void refuse(struct front *f, struct tree *t, int code)
 	log_event(code == -ENOENT ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, event,
 		  F_STR("key", t->key), F_STR("request", t->request), F_STR("sha256", t->sha256));
 	if (code != -ENOENT &&
-	    ledger_record(f->ledger, &e, "packages.changed", NULL, NULL,
+	    ledger_record(packages->daemon->ledger, &e, "packages.changed", NULL, NULL,
 			  L_STR("request", t->request), L_STR("tree", t->sha256)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("why", e.msg));
-	tree_forget(f, t);
+	tree_forget(packages, t);
 }
 
 /* The package store checks that no tree has changed (src/package_store/digest.c). */
-static int keep_known(struct front *f, struct err *e)
+static int keep_known(struct packages *packages, struct err *e)
 {
 	struct tree *next;
 
-	for (struct tree *t = f->packages->trees.all; t; t = next) {
+	for (struct tree *t = packages->trees.all; t; t = next) {
 		struct package_store_req q = { .op = PACKAGE_STORE_KEEP };
 		struct package_store_reply a;
 		int r;
@@ -110,45 +111,45 @@ static int keep_known(struct front *f, struct err *e)
 		memcpy(q.key, t->key, sizeof(t->key));
 		memcpy(q.sha256, t->sha256, sizeof(t->sha256));
 		memcpy(q.seal, t->seal, sizeof(t->seal));
-		r = package_store_wait(&f->packages->store, &q, &a);
+		r = package_store_wait(&packages->store, &q, &a);
 		if (r == -EPIPE)
 			return err_set(e, r, "check the package trees");
 		if (r < 0) {
-			refuse(f, t, r);
+			refuse(packages, t, r);
 		} else if (strcmp(t->seal, a.seal) != 0) {
 			(void)snprintf(t->seal, sizeof(t->seal), "%.64s", a.seal);
-			if (tree_put(f, t, e) < 0)
+			if (tree_put(packages, t, e) < 0)
 				return e->code;
 		}
 	}
 	return 0;
 }
 
-int trees_load(struct front *f, struct err *e)
+int trees_load(struct packages *packages, struct err *e)
 {
-	struct trees *all = &f->packages->trees;
+	struct trees *all = &packages->trees;
 	struct package_store_req q = { .op = PACKAGE_STORE_SWEEP };
 	struct package_store_reply a;
-	int r = store_tree_each(f->store, load_tree, f, e);
+	int r = store_tree_each(packages->daemon->store, load_tree, packages, e);
 
 	all->changes = 1;
 	if (r == 0)
-		r = store_use_each(f->store, load_use, all, e);
+		r = store_use_each(packages->daemon->store, load_use, all, e);
 	if (r == 0)
-		r = keep_known(f, e);
-	if (r == 0 && (r = package_store_wait(&f->packages->store, &q, &a)) < 0)
+		r = keep_known(packages, e);
+	if (r == 0 && (r = package_store_wait(&packages->store, &q, &a)) < 0)
 		(void)err_set(e, r, "sweep the package store");
 	return r;
 }
 
 /* ---- garbage ------------------------------------------------------------------------------- */
 
-static void remove_tree(struct front *f, struct tree *gone)
+static void remove_tree(struct packages *packages, struct tree *gone)
 {
 	log_event(LOG_LEVEL_INFO, "packages_removed", F_STR("request", gone->request),
 		  F_UINT("bytes", gone->bytes));
-	tree_drop_files(f, gone->key);
-	tree_forget(f, gone);
+	tree_drop_files(packages, gone->key);
+	tree_forget(packages, gone);
 }
 
 static struct tree *oldest(struct trees *all)
@@ -162,25 +163,26 @@ static struct tree *oldest(struct trees *all)
 }
 
 /* An owner's tree waits for new sandboxes: given up when none has used it for --package-keep. */
-static bool is_given_up(const struct front *f, const struct tree_use *u, uint64_t now)
+static bool is_given_up(const struct packages *packages, const struct tree_use *u, uint64_t now)
 {
-	const struct sandbox *s = f->sandboxes;
+	const struct sandbox *s = packages->sandboxes->first;
 
-	if (u->holder[0] != 'o' || now <= u->tree->used_ms + f->config.package_keep_ms)
+	if (u->holder[0] != 'o' ||
+	    now <= u->tree->used_ms + packages->daemon->config.package_keep_ms)
 		return false;
 	while (s && (strcmp(s->owner, u->holder + 2) != 0 || !trees_fit(u->tree, s)))
 		s = s->next;
 	return !s;
 }
 
-static void drop_given_up(struct front *f, uint64_t now)
+static void drop_given_up(struct packages *packages, uint64_t now)
 {
-	struct tree_use **at = &f->packages->trees.uses;
+	struct tree_use **at = &packages->trees.uses;
 
 	while (*at) {
 		struct tree_use *u = *at;
 
-		if (is_given_up(f, u, now)) {
+		if (is_given_up(packages, u, now)) {
 			*at = u->next;
 			u->tree->users--; /* its record goes with the tree */
 			free(u);
@@ -190,9 +192,9 @@ static void drop_given_up(struct front *f, uint64_t now)
 	}
 }
 
-void trees_tidy(struct front *f)
+void trees_tidy(struct packages *packages)
 {
-	struct trees *all = &f->packages->trees;
+	struct trees *all = &packages->trees;
 	uint64_t now = time_now_ms();
 	struct err e = { 0 };
 	struct tree *t;
@@ -200,11 +202,11 @@ void trees_tidy(struct front *f)
 	for (t = all->all; t; t = t->next)
 		if (t->touched) {
 			t->touched = false;
-			if (tree_put(f, t, &e) < 0)
+			if (tree_put(packages, t, &e) < 0)
 				trees_complain(&e);
 		}
-	drop_given_up(f, now);
-	while ((t = oldest(all)) && (now > t->used_ms + f->config.package_keep_ms ||
-				     all->bytes > f->config.package_store))
-		remove_tree(f, t);
+	drop_given_up(packages, now);
+	while ((t = oldest(all)) && (now > t->used_ms + packages->daemon->config.package_keep_ms ||
+				     all->bytes > packages->daemon->config.package_store))
+		remove_tree(packages, t);
 }

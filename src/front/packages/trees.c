@@ -15,7 +15,7 @@
 #include "front/packages/packages.h"
 #include "front/packages/trees_int.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -30,15 +30,15 @@ void trees_complain(const struct err *e)
 
 /* ---- store --------------------------------------------------------------------------------- */
 
-int tree_put(struct front *f, const struct tree *t, struct err *e)
+int tree_put(struct packages *packages, const struct tree *t, struct err *e)
 {
-	char *packages = json_dumps(t->packages, JSON_COMPACT);
+	char *list = json_dumps(t->packages, JSON_COMPACT);
 	const struct store_tree row = {
 		.key = t->key,
 		.sha256 = t->sha256,
 		.language = ecosystem_name(t->eco),
 		.request = t->request,
-		.packages = packages,
+		.packages = list,
 		.installer = t->installer,
 		.seal = t->seal,
 		.image = t->image,
@@ -48,10 +48,10 @@ int tree_put(struct front *f, const struct tree *t, struct err *e)
 		.created_at = (int64_t)t->created_ms,
 		.used_at = (int64_t)t->used_ms,
 	};
-	int r = packages ? store_tree_put(f->store, &row, e) :
-			   err_set(e, -ENOMEM, "record a package tree");
+	int r = list ? store_tree_put(packages->daemon->store, &row, e) :
+		       err_set(e, -ENOMEM, "record a package tree");
 
-	json_alloc_free(packages);
+	json_alloc_free(list);
 	return r;
 }
 
@@ -98,9 +98,9 @@ static bool drop_uses(struct trees *all, const char *holder, const struct tree *
 	return any;
 }
 
-void tree_forget(struct front *f, struct tree *gone)
+void tree_forget(struct packages *packages, struct tree *gone)
 {
-	struct trees *all = &f->packages->trees;
+	struct trees *all = &packages->trees;
 	struct err e = { 0 };
 
 	(void)drop_uses(all, NULL, gone);
@@ -111,19 +111,19 @@ void tree_forget(struct front *f, struct tree *gone)
 		}
 	all->bytes -= gone->bytes;
 	all->changes++;
-	if (store_tree_del(f->store, gone->key, &e) < 0)
+	if (store_tree_del(packages->daemon->store, gone->key, &e) < 0)
 		trees_complain(&e);
 	tree_free(gone);
 }
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-void tree_drop_files(struct front *f, const char *key)
+void tree_drop_files(struct packages *packages, const char *key)
 {
 	struct package_store_req q = { .op = PACKAGE_STORE_DROP };
 
 	(void)snprintf(q.key, sizeof(q.key), "%s", key);
-	(void)package_store_ask(&f->packages->store, NULL, &q, -1);
+	(void)package_store_ask(&packages->store, NULL, &q, -1);
 }
 
 /* The same request, of a sandbox of the same image. */
@@ -164,27 +164,27 @@ static struct tree *make(const struct install *in, const struct package_store_re
 	return t;
 }
 
-struct tree *trees_add(struct front *f, const struct install *in,
+struct tree *trees_add(struct packages *packages, const struct install *in,
 		       const struct package_store_reply *r)
 {
-	struct trees *all = &f->packages->trees;
+	struct trees *all = &packages->trees;
 	struct tree *t = same_content(all, in, r->sha256);
 	struct err e = { 0 };
 
 	if (t) { /* fetched again because it was old, and still the same */
-		tree_drop_files(f, r->key);
+		tree_drop_files(packages, r->key);
 		t->created_ms = t->used_ms = time_now_ms();
-		if (tree_put(f, t, &e) < 0)
+		if (tree_put(packages, t, &e) < 0)
 			trees_complain(&e);
 		return t;
 	}
 	t = make(in, r);
-	if (!t || tree_put(f, t, &e) < 0) {
+	if (!t || tree_put(packages, t, &e) < 0) {
 		if (t) {
 			trees_complain(&e);
 			tree_free(t);
 		}
-		tree_drop_files(f, r->key);
+		tree_drop_files(packages, r->key);
 		return NULL;
 	}
 	t->next = all->all;
@@ -196,14 +196,14 @@ struct tree *trees_add(struct front *f, const struct install *in,
 /* ---- finding ------------------------------------------------------------------------------- */
 
 /* An interpreter can have one version of a package. In javascript trees are independent. */
-static bool agrees(const struct front *f, const struct tree *t, const struct sandbox *s)
+static bool agrees(const struct packages *packages, const struct tree *t, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
 	const struct tree *other;
 	size_t i;
 	json_t *p;
 
-	while (t->eco == ECO_PYTHON && s && (other = trees_next(f, s, &at)))
+	while (t->eco == ECO_PYTHON && s && (other = trees_next(packages, s, &at)))
 		json_array_foreach(t->packages, i, p)
 		{
 			const char *name = closure_text(p, "name");
@@ -221,9 +221,9 @@ struct tree *trees_find(const struct install *in, const struct sandbox *s)
 {
 	uint64_t now = time_now_ms();
 
-	for (struct tree *t = in->f->packages->trees.all; t; t = t->next)
+	for (struct tree *t = in->packages->trees.all; t; t = t->next)
 		if (is_for(t, in) && (t->exact || now < t->created_ms + FRESH_MS) &&
-		    agrees(in->f, t, s))
+		    agrees(in->packages, t, s))
 			return t;
 	return NULL;
 }
@@ -243,18 +243,19 @@ static bool is_holder(const struct tree_use *u, const struct sandbox *s)
 
 /* The latest request comes first, also for a tree that was in use: another version may have come
  * since. */
-void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t)
+void trees_use(struct packages *packages, const struct sandbox *s, const char *owner,
+	       struct tree *t)
 {
 	char holder[TREE_HOLDER_MAX];
 	struct err e = { 0 };
 
 	(void)snprintf(holder, sizeof(holder), "%s%s", s ? "s:" : "o:", s ? s->id : owner);
 	t->used_ms = time_now_ms();
-	(void)drop_uses(&f->packages->trees, holder, t);
-	tree_add_use(&f->packages->trees, holder, t);
+	(void)drop_uses(&packages->trees, holder, t);
+	tree_add_use(&packages->trees, holder, t);
 	if ((!s || s->name[0]) &&
-	    (store_use_put(f->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||
-	     tree_put(f, t, &e) < 0))
+	    (store_use_put(packages->daemon->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||
+	     tree_put(packages, t, &e) < 0))
 		trees_complain(&e);
 }
 
@@ -262,30 +263,30 @@ void trees_touch(const struct sandbox *s)
 {
 	uint64_t now = time_now_ms();
 
-	for (struct tree_use *u = s->f->packages->trees.uses; u; u = u->next)
+	for (struct tree_use *u = packages_of(s)->trees.uses; u; u = u->next)
 		if (is_holder(u, s)) {
 			u->tree->used_ms = now;
 			u->tree->touched = true;
 		}
 }
 
-bool trees_leave(struct front *f, const char *id)
+bool trees_leave(struct packages *packages, const char *id)
 {
 	char holder[TREE_HOLDER_MAX];
 	struct err e = { 0 };
 
 	(void)snprintf(holder, sizeof(holder), "s:%s", id);
-	bool any = drop_uses(&f->packages->trees, holder, NULL);
+	bool any = drop_uses(&packages->trees, holder, NULL);
 
-	if (any && store_use_del(f->store, holder, &e) < 0)
+	if (any && store_use_del(packages->daemon->store, holder, &e) < 0)
 		trees_complain(&e);
 	return any;
 }
 
-const struct tree *trees_next(const struct front *f, const struct sandbox *s,
+const struct tree *trees_next(const struct packages *packages, const struct sandbox *s,
 			      const struct tree_use **at)
 {
-	const struct tree_use *u = *at ? (*at)->next : f->packages->trees.uses;
+	const struct tree_use *u = *at ? (*at)->next : packages->trees.uses;
 
 	for (; u; u = u->next)
 		if (is_holder(u, s)) {

@@ -21,8 +21,8 @@
 #include "wire/package_store.h"
 
 struct err;
-struct front;
 struct install;
+struct packages;
 struct sandbox;
 
 #define TREE_HOLDER_MAX 80
@@ -58,11 +58,11 @@ struct trees {
 };
 
 /* trees_load() - From the store; the package store checks each tree, and removes all others. */
-int trees_load(struct front *f, struct err *e);
+int trees_load(struct packages *packages, struct err *e);
 
 /* trees_add() - The result of @in, which the package store has; an equal tree that is there already
  * is used instead. NULL without memory. */
-struct tree *trees_add(struct front *f, const struct install *in,
+struct tree *trees_add(struct packages *packages, const struct install *in,
 		       const struct package_store_reply *r);
 
 /* trees_find() - A tree for this request and image, young enough, that agrees with the packages of
@@ -71,17 +71,18 @@ struct tree *trees_find(const struct install *in, const struct sandbox *s);
 /* trees_fit() - Whether @s can use it: it was made with the image that @s has. */
 bool trees_fit(const struct tree *t, const struct sandbox *s);
 
-void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t);
+void trees_use(struct packages *packages, const struct sandbox *s, const char *owner,
+	       struct tree *t);
 /* trees_touch() - Something runs in @s that can import from its trees. */
 void trees_touch(const struct sandbox *s);
 /* trees_leave() - The sandbox with this id is gone for good. Return: whether it had any. */
-bool trees_leave(struct front *f, const char *id);
+bool trees_leave(struct packages *packages, const char *id);
 
 /* trees_next() - The next tree that @s has, the newest first; @at: begin with NULL. */
-const struct tree *trees_next(const struct front *f, const struct sandbox *s,
+const struct tree *trees_next(const struct packages *packages, const struct sandbox *s,
 			      const struct tree_use **at);
 
 /* trees_tidy() - Remove unused trees that are too old, or too many bytes. */
-void trees_tidy(struct front *f);
+void trees_tidy(struct packages *packages);
 
 #endif

@@ -7,12 +7,12 @@
 
 /* tree_put() - To the store. tree_forget() - From the store and from memory, with its users; frees
  * it. */
-int tree_put(struct front *f, const struct tree *t, struct err *e);
-void tree_forget(struct front *f, struct tree *gone);
+int tree_put(struct packages *packages, const struct tree *t, struct err *e);
+void tree_forget(struct packages *packages, struct tree *gone);
 void tree_free(struct tree *t);
 
 /* tree_drop_files() - Let the package store remove its files; nobody waits for it. */
-void tree_drop_files(struct front *f, const char *key);
+void tree_drop_files(struct packages *packages, const char *key);
 /* tree_add_use() - In memory alone. */
 void tree_add_use(struct trees *all, const char *holder, struct tree *t);
 

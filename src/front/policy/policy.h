@@ -11,13 +11,7 @@
 #include "base/err.h"
 #include "front/policy/rules.h"
 
-struct front;
-
 struct policy_now {
-	/* The sandboxes of @owner that run, and its executions, commands and processes; NULL: of
-	 * all owners. A function of the sandboxes (main/parts.c). */
-	void (*count)(const struct front *f, const char *owner, size_t *ret_sandboxes,
-		      size_t *ret_executions);
 	struct rules *rules;  /* in force; NULL: there is no --policy */
 	struct buf text;      /* of the rules, until the keeper has it */
 	uid_t uid;            /* owner that the file may have, besides root */

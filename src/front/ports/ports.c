@@ -13,7 +13,7 @@
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/time_text.h"
 
 struct port *port_find(const struct sandbox *s, unsigned int number)
@@ -91,14 +91,14 @@ struct port *port_open(struct sandbox *s, unsigned int number, bool *ret_made, s
 	return p;
 }
 
-struct port *port_by_token(const struct front *f, const char *sandbox, unsigned int number,
-			   const char *token)
+struct port *port_by_token(const struct sandboxes *sandboxes, const char *sandbox,
+			   unsigned int number, const char *token)
 {
 	struct port *found = NULL;
 
 	if (strlen(token) != PORT_TOKEN_LEN)
 		return NULL;
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next) {
 		struct port *p =
 			s->name[0] && strcmp(s->name, sandbox) == 0 ? port_find(s, number) : NULL;
 

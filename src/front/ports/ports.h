@@ -14,11 +14,11 @@
 
 #include "front/ports/port_head.h"
 
-struct front;
 struct json;
 struct port_proxy;
 struct refusal;
 struct sandbox;
+struct sandboxes;
 
 #define PORTS_MAX 32u         /* open in one sandbox */
 #define PORT_REQUESTS_MAX 64u /* at a time, through all ports of one sandbox */
@@ -40,8 +40,8 @@ struct port *port_open(struct sandbox *s, unsigned int number, bool *ret_made, s
 struct port *port_find(const struct sandbox *s, unsigned int number);
 
 /* port_by_token() - Of any owner's sandbox of that name. Compares in constant time. */
-struct port *port_by_token(const struct front *f, const char *sandbox, unsigned int number,
-			   const char *token);
+struct port *port_by_token(const struct sandboxes *sandboxes, const char *sandbox,
+			   unsigned int number, const char *token);
 
 /* port_close() - Requests that go through it are cut off. */
 void port_close(struct port *p, const char *why);

@@ -21,7 +21,7 @@
 #include "front/cell/keep.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
@@ -38,10 +38,10 @@ static bool is_double(const struct adopt *a, const struct keeper_slot *s)
 	return false;
 }
 
-static void look(struct front *f, int i)
+static void look(struct sandboxes *sandboxes, int i)
 {
-	struct adopt *a = f->adopt;
-	const struct keeper_slot *slot = keep_slot(f->keep, i);
+	struct adopt *a = sandboxes->adopt;
+	const struct keeper_slot *slot = keep_slot(sandboxes->cells->keep, i);
 	struct adoptee *to = &a->found[a->n];
 	const char *wrong;
 
@@ -69,22 +69,22 @@ static size_t count_used(struct keep *k)
 	return n;
 }
 
-void adopt_open(struct front *f, bool warden)
+void adopt_open(struct sandboxes *sandboxes, bool warden)
 {
-	struct adopt *a = f->adopt;
-	size_t n = f->keep->table && warden ? count_used(f->keep) : 0;
+	struct adopt *a = sandboxes->adopt;
+	size_t n = sandboxes->cells->keep->table && warden ? count_used(sandboxes->cells->keep) : 0;
 
 	if (n == 0)
 		return;
 	a->found = calloc(n, sizeof(*a->found));
 	a->ids = calloc(n, sizeof(*a->ids));
 	for (int i = 0; a->found && a->ids && i < (int)KEEPER_SLOTS && a->n < n; i++)
-		look(f, i);
+		look(sandboxes, i);
 }
 
-bool adopt_sandbox(struct front *f, struct sandbox *s)
+bool adopt_sandbox(struct sandboxes *sandboxes, struct sandbox *s)
 {
-	struct adopt *a = f->adopt;
+	struct adopt *a = sandboxes->adopt;
 
 	for (size_t i = 0; i < a->n; i++) {
 		struct adoptee *c = &a->found[i];
@@ -110,9 +110,9 @@ bool adopt_sandbox(struct front *f, struct sandbox *s)
 
 static void on_settled(struct timer *t)
 {
-	struct front *f = t->arg;
+	struct sandboxes *sandboxes = t->arg;
 
-	keep_settled(f->keep);
+	keep_settled(sandboxes->cells->keep);
 }
 
 static void on_rest(struct warden_call *c, const struct warden_reply *r, int *fds, size_t n)
@@ -124,24 +124,24 @@ static void on_rest(struct warden_call *c, const struct warden_reply *r, int *fd
 	free(c);
 }
 
-static void end_the_rest(struct front *f)
+static void end_the_rest(struct sandboxes *sandboxes)
 {
 	struct warden_call *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		abort();
 	c->fn = on_rest;
-	c->arg = f;
-	if (warden_link_ask_cell(f->link, c, WARDEN_REST, 0, 0, NULL) < 0)
+	c->arg = sandboxes;
+	if (warden_link_ask_cell(sandboxes->cells->link, c, WARDEN_REST, 0, 0, NULL) < 0)
 		free(c);
 }
 
 /* What the store has of each: those that could not be had are lost, and it says why. */
-static void write_down(struct front *f)
+static void write_down(struct sandboxes *sandboxes)
 {
-	const struct adopt *a = f->adopt;
+	const struct adopt *a = sandboxes->adopt;
 
-	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
+	for (struct sandbox *s = sandboxes->first; s; s = s->next) {
 		if (s->state == SANDBOX_RUNNING)
 			audit_adopted(s);
 		for (size_t i = 0; s->state != SANDBOX_RUNNING && i < a->n; i++)
@@ -150,36 +150,38 @@ static void write_down(struct front *f)
 	}
 }
 
-void adopt_close(struct front *f)
+void adopt_close(struct sandboxes *sandboxes)
 {
-	struct adopt *a = f->adopt;
-	const char *signal = f->keep->signo > 0 ? sigabbrev_np(f->keep->signo) : NULL;
+	struct adopt *a = sandboxes->adopt;
+	const char *signal = sandboxes->cells->keep->signo > 0 ?
+				     sigabbrev_np(sandboxes->cells->keep->signo) :
+				     NULL;
 	size_t at = 0;
 
-	if (!f->keep->table)
+	if (!sandboxes->cells->keep->table)
 		return;
 	for (int i = 0; i < (int)KEEPER_SLOTS; i++) {
 		while (at < a->n && (a->found[at].slot < i || !a->found[at].taken))
 			at++;
 		if (at >= a->n || a->found[at].slot != i)
-			keep_slot_free(f->keep, i);
+			keep_slot_free(sandboxes->cells->keep, i);
 	}
-	keep_done(f->keep);
-	write_down(f);
+	keep_done(sandboxes->cells->keep);
+	write_down(sandboxes);
 	a->settled.fn = on_settled;
-	a->settled.arg = f;
-	timer_set(&f->loop, &a->settled, clock_now_ns() + SETTLED_NS);
+	a->settled.arg = sandboxes;
+	timer_set(sandboxes->loop, &a->settled, clock_now_ns() + SETTLED_NS);
 	free(a->found);
 	free(a->ids);
 	a->found = NULL;
 	a->ids = NULL;
-	if (f->keep->life <= 1)
+	if (sandboxes->cells->keep->life <= 1)
 		return;
-	end_the_rest(f);
-	metric_add(M_FRONT_RESTARTS, f->keep->life - 1);
+	end_the_rest(sandboxes);
+	metric_add(M_FRONT_RESTARTS, sandboxes->cells->keep->life - 1);
 	metric_add(M_SANDBOXES_ADOPTED, a->adopted);
 	log_event(LOG_LEVEL_WARNING, "adopted", F_UINT("sandboxes", a->adopted),
 		  F_UINT("kernels", a->kernels), F_STR("ended_by", signal ? signal : ""),
-		  F_UINT("restarts", f->keep->life - 1),
-		  F_MS("ms", clock_now_ns() - f->started_ns));
+		  F_UINT("restarts", sandboxes->cells->keep->life - 1),
+		  F_MS("ms", clock_now_ns() - sandboxes->daemon->started_ns));
 }

@@ -15,8 +15,8 @@
 #include "net/loop.h"
 #include "wire/keeper.h"
 
-struct front;
 struct sandbox;
+struct sandboxes;
 
 /* A slot that makes sense. */
 struct adoptee {
@@ -35,13 +35,13 @@ struct adopt {
 
 /* adopt_open() - @warden: whether it is the former front's warden that we have: otherwise nothing
  * can be adopted. */
-void adopt_open(struct front *f, bool warden);
+void adopt_open(struct sandboxes *sandboxes, bool warden);
 
 /* adopt_sandbox() - @s is of a record that says running. True: it does. Otherwise s->reason says
  * why not. */
-bool adopt_sandbox(struct front *f, struct sandbox *s);
+bool adopt_sandbox(struct sandboxes *sandboxes, struct sandbox *s);
 
 /* adopt_close() - Whatever was not adopted is ended, here, at the keeper and at the warden. */
-void adopt_close(struct front *f);
+void adopt_close(struct sandboxes *sandboxes);
 
 #endif

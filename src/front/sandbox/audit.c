@@ -19,7 +19,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/open_executions.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -50,7 +50,7 @@ static int put(struct sandbox *s, struct err *e)
 	struct json j;
 
 	json_init(&j, &spec);
-	sandbox_spec_json(s->f, &s->spec, &j);
+	sandbox_spec_json(s->sandboxes->admission, &s->spec, &j);
 	const struct store_sandbox record = {
 		.id = s->id,
 		.owner = s->owner,
@@ -66,7 +66,7 @@ static int put(struct sandbox *s, struct err *e)
 		.expires_at = (int64_t)s->expires_ms,
 	};
 	int r = json_finish(&j) < 0 ? err_say(e, -EMSGSIZE, "the spec is too large") :
-				      store_sandbox_put(s->f->store, &record, e);
+				      store_sandbox_put(s->sandboxes->daemon->store, &record, e);
 
 	json_alloc_free(labels);
 	return r;
@@ -74,7 +74,7 @@ static int put(struct sandbox *s, struct err *e)
 
 static int restore(const struct store_sandbox *b, void *arg)
 {
-	struct front *f = arg;
+	struct sandboxes *sandboxes = arg;
 	json_t *body = json_alloc_load(b->spec, strlen(b->spec), 0, NULL),
 	       *names = json_incref(json_object_get(body, "env"));
 	struct sandbox_spec spec;
@@ -84,17 +84,17 @@ static int restore(const struct store_sandbox *b, void *arg)
 
 	(void)json_object_del(body, "env");
 	struct workspace_use was = workspace_use_recall(json_object_get(body, "workspace"));
-	int r = body ? sandbox_spec_parse(f, b->owner, body, &spec, &why) : -1;
+	int r = body ? sandbox_spec_parse(sandboxes->admission, b->owner, body, &spec, &why) : -1;
 
 	if (body && r < 0) { /* servers that the configuration has no more are no reason to forget
 				the rest */
 		(void)json_object_del(body, "servers");
 		(void)json_object_del(body, "tools");
 		(void)json_object_del(body, "project");
-		r = sandbox_spec_parse(f, b->owner, body, &spec, &why);
+		r = sandbox_spec_parse(sandboxes->admission, b->owner, body, &spec, &why);
 	}
 	if (r < 0)
-		sandbox_spec_default(f, b->owner, &spec);
+		sandbox_spec_default(sandboxes->admission, b->owner, &spec);
 	const char *digest = json_string_value(json_object_get(body, "image_digest"));
 
 	(void)snprintf(spec.digest, sizeof(spec.digest), "%s", digest ? digest : "");
@@ -110,7 +110,7 @@ static int restore(const struct store_sandbox *b, void *arg)
 		json_object_set_new(spec.env, json_string_value(name), json_string(""));
 	json_decref(names);
 	json_decref(body);
-	struct sandbox *s = sandbox_restore(f, b->owner, b->name, &spec);
+	struct sandbox *s = sandbox_restore(sandboxes, b->owner, b->name, &spec);
 
 	if (!s) {
 		sandbox_spec_free(&spec);
@@ -124,7 +124,7 @@ static int restore(const struct store_sandbox *b, void *arg)
 	s->created_ms = (uint64_t)b->created_at;
 	if (time_now_ms() > s->created_ms)
 		s->aged_ns = (time_now_ms() - s->created_ms) * CLOCK_NS_PER_MS;
-	if (b->state == STORE_RUNNING && adopt_sandbox(f, s))
+	if (b->state == STORE_RUNNING && adopt_sandbox(sandboxes, s))
 		sandbox_resume(s);
 	else /* its cell is gone, and with it the use of any tree */
 		s->spec.workspace.tree[0] = s->spec.workspace.base[0] = '\0';
@@ -137,43 +137,45 @@ static int restore(const struct store_sandbox *b, void *arg)
 
 static void on_forget(struct timer *t)
 {
-	struct front *f = t->arg;
+	struct sandboxes *sandboxes = t->arg;
 	struct err e = { 0 };
 
-	if (store_forget_old(f->store, (int64_t)time_now_ms(), &e) < 0)
+	if (store_forget_old(sandboxes->daemon->store, (int64_t)time_now_ms(), &e) < 0)
 		log_event(LOG_LEVEL_ERROR, "store", F_STR("why", e.msg));
-	timer_set(&f->loop, t, f->loop.now_ns + FORGET_NS);
+	timer_set(sandboxes->loop, t, sandboxes->loop->now_ns + FORGET_NS);
 }
 
-int audit_open(struct front *f, struct err *e)
+int audit_open(struct sandboxes *sandboxes, struct err *e)
 {
-	int r = ledger_record(f->ledger, e, "daemon.start", NULL, NULL,
+	int r = ledger_record(sandboxes->daemon->ledger, e, "daemon.start", NULL, NULL,
 			      L_STR("version", CAISSON_VERSION),
-			      L_STR("image", f->images->own.name),
-			      L_STR("image_digest", f->images->own.digest));
+			      L_STR("image", sandboxes->cells->images->own.name),
+			      L_STR("image_digest", sandboxes->cells->images->own.digest));
 	if (r == 0)
-		open_executions_close(f->open_executions, f);
+		open_executions_close(sandboxes->open_executions, sandboxes);
 	if (r == 0)
-		r = store_sandbox_each(f->store, restore, f, e);
+		r = store_sandbox_each(sandboxes->daemon->store, restore, sandboxes, e);
 	if (r == 0)
-		adopt_close(f);
-	f->forget_timer.fn = on_forget;
-	f->forget_timer.arg = f;
+		adopt_close(sandboxes);
+	sandboxes->forget_timer.fn = on_forget;
+	sandboxes->forget_timer.arg = sandboxes;
 	if (r == 0)
-		timer_set(&f->loop, &f->forget_timer, f->loop.now_ns + FORGET_NS);
+		timer_set(sandboxes->loop, &sandboxes->forget_timer,
+			  sandboxes->loop->now_ns + FORGET_NS);
 	return r;
 }
 
-void audit_close(struct front *f)
+void audit_close(struct sandboxes *sandboxes)
 {
 	struct err e = { 0 };
 
-	if (f->ledger && (ledger_record(f->ledger, &e, "daemon.stop", NULL, NULL,
-					L_UINT("sandboxes", f->n_sandboxes)) < 0 ||
-			  ledger_sync(f->ledger, &e) < 0))
+	if (sandboxes->daemon->ledger &&
+	    (ledger_record(sandboxes->daemon->ledger, &e, "daemon.stop", NULL, NULL,
+			   L_UINT("sandboxes", sandboxes->n)) < 0 ||
+	     ledger_sync(sandboxes->daemon->ledger, &e) < 0))
 		log_event(LOG_LEVEL_ERROR, "ledger", F_STR("why", e.msg));
-	ledger_close(f->ledger);
-	f->ledger = NULL;
+	ledger_close(sandboxes->daemon->ledger);
+	sandboxes->daemon->ledger = NULL;
 }
 
 /* ---- sandboxes ----------------------------------------------------------------------------- */
@@ -201,7 +203,7 @@ static int record_spec(const struct sandbox *s, const char *event, const struct 
 	dump_into(&egress, s->spec.egress, "[]");
 	dump_into(&labels, s->spec.labels, "{}");
 	json_init(&j, &mounts);
-	mount_use_json(s->f, &s->spec.mounts, &j);
+	mount_use_json(s->sandboxes->admission, &s->spec.mounts, &j);
 	const struct ledger_field spec[] = {
 		L_STR("image", s->image->name),
 		L_STR("image_digest", s->image->digest),
@@ -219,7 +221,7 @@ static int record_spec(const struct sandbox *s, const char *event, const struct 
 
 	memcpy(all, own, n * sizeof(*own));
 	memcpy(all + n, spec, sizeof(spec));
-	return ledger_append(s->f->ledger,
+	return ledger_append(s->sandboxes->daemon->ledger,
 			     &(struct ledger_event){ .event = event,
 						     .owner = s->owner,
 						     .sandbox = s->name,
@@ -255,8 +257,8 @@ void audit_adopted(struct sandbox *s)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "sandbox.adopt", s->owner, s->name, L_STR("id", s->id),
-			  L_UINT("epoch", s->epoch)) < 0)
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "sandbox.adopt", s->owner, s->name,
+			  L_STR("id", s->id), L_UINT("epoch", s->epoch)) < 0)
 		complain(s, &e);
 }
 
@@ -264,9 +266,9 @@ void audit_changed(struct sandbox *s)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "sandbox.change", s->owner, s->name, L_STR("id", s->id),
-			  L_STR("state", sandbox_state_name(s->state)), L_STR("reason", s->reason),
-			  L_UINT("expires_at", s->expires_ms)) < 0 ||
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "sandbox.change", s->owner, s->name,
+			  L_STR("id", s->id), L_STR("state", sandbox_state_name(s->state)),
+			  L_STR("reason", s->reason), L_UINT("expires_at", s->expires_ms)) < 0 ||
 	    put(s, &e) < 0)
 		complain(s, &e);
 }
@@ -275,10 +277,11 @@ void audit_removed(struct sandbox *s, const char *why)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "sandbox.remove", s->owner, s->name, L_STR("id", s->id),
-			  L_STR("why", why), L_UINT("executions", s->executions)) < 0)
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "sandbox.remove", s->owner, s->name,
+			  L_STR("id", s->id), L_STR("why", why),
+			  L_UINT("executions", s->executions)) < 0)
 		complain(s, &e);
-	if (store_sandbox_del(s->f->store, s->id, &e) < 0)
+	if (store_sandbox_del(s->sandboxes->daemon->store, s->id, &e) < 0)
 		complain(s, &e);
 }
 
@@ -288,8 +291,8 @@ int audit_port_open(struct sandbox *s, unsigned int port, struct refusal *ret)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "port.open", s->owner, s->name, L_STR("id", s->id),
-			  L_UINT("port", port)) < 0)
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "port.open", s->owner, s->name,
+			  L_STR("id", s->id), L_UINT("port", port)) < 0)
 		return refuse(ret, "the ledger", &e);
 	return 0;
 }
@@ -298,8 +301,8 @@ void audit_port_closed(struct sandbox *s, unsigned int port, uint64_t requests, 
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "port.close", s->owner, s->name, L_STR("id", s->id),
-			  L_UINT("port", port), L_UINT("requests", requests),
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "port.close", s->owner, s->name,
+			  L_STR("id", s->id), L_UINT("port", port), L_UINT("requests", requests),
 			  L_STR("why", why)) < 0)
 		complain(s, &e);
 }
@@ -310,7 +313,7 @@ int audit_egress(struct sandbox *s, const json_t *list, struct refusal *ret)
 {
 	char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
 	struct err e = { 0 };
-	int r = ledger_record(s->f->ledger, &e, "egress.change", s->owner, s->name,
+	int r = ledger_record(s->sandboxes->daemon->ledger, &e, "egress.change", s->owner, s->name,
 			      L_STR("id", s->id), L_PATH("egress", text ? text : "[]"));
 
 	json_alloc_free(text);
@@ -332,13 +335,14 @@ static const char *const egress_events[] = {
 	[GATE_FAILED] = "egress.fail",     [GATE_FLOOD] = "egress.flood",
 };
 
-void audit_egress_event(struct front *f, const struct audit_whose *w, const struct gate_event *ev)
+void audit_egress_event(struct ledger *ledger, const struct audit_whose *w,
+			const struct gate_event *ev)
 {
 	struct err e = { 0 };
 
 	if (ev->kind == 0 || ev->kind >= GATE_KIND_MAX_)
 		return;
-	if (ledger_record(f->ledger, &e, egress_events[ev->kind], w->owner, w->sandbox,
+	if (ledger_record(ledger, &e, egress_events[ev->kind], w->owner, w->sandbox,
 			  L_STR("id", w->id), L_STR("host", ev->host), L_UINT("port", ev->port),
 			  L_STR("address", ev->address), L_STR("why", ev->why),
 			  L_UINT("bytes_out", ev->up), L_UINT("bytes_in", ev->down),
@@ -361,7 +365,7 @@ int audit_begin(struct sandbox *s, const char *id, const char *what, const char 
 					    .n = ARRAY_SIZE(own) };
 	struct err e = { 0 };
 	/* One without a name was made for this alone, and no other line tells what it is. */
-	int r = s->name[0] ? ledger_append(s->f->ledger, &event, &e) :
+	int r = s->name[0] ? ledger_append(s->sandboxes->daemon->ledger, &event, &e) :
 			     record_spec(s, "execution.begin", own, ARRAY_SIZE(own), &e);
 
 	return r < 0 ? refuse(ret, "the ledger", &e) : 0;
@@ -371,8 +375,8 @@ void audit_refused(struct sandbox *s, const char *id, const char *what, const st
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "execution.end", s->owner, s->name, L_STR("id", id),
-			  L_STR("what", what), L_STR("status", "refused"),
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "execution.end", s->owner, s->name,
+			  L_STR("id", id), L_STR("what", what), L_STR("status", "refused"),
 			  L_STR("cause", why->code)) < 0)
 		complain(s, &e);
 }
@@ -392,8 +396,9 @@ void audit_end(struct sandbox *s, const char *id, const char *what, const struct
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "execution.end", s->owner, s->name, L_STR("id", id),
-			  L_STR("what", what), L_STR("status", result_status_name(r->status)),
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "execution.end", s->owner, s->name,
+			  L_STR("id", id), L_STR("what", what),
+			  L_STR("status", result_status_name(r->status)),
 			  L_STR("cause", result_cause_name(r->cause)),
 			  L_INT("exit_code", r->exit_code), L_OBJECT("usage"),
 			  L_UINT("wall_ns", o->wall_ns), L_UINT("cpu_ns", o->usage.cpu_ns),
@@ -407,8 +412,8 @@ void audit_dropped(struct sandbox *s, const char *id, const char *what)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->f->ledger, &e, "execution.end", s->owner, s->name, L_STR("id", id),
-			  L_STR("what", what), L_STR("status", "removed"),
+	if (ledger_record(s->sandboxes->daemon->ledger, &e, "execution.end", s->owner, s->name,
+			  L_STR("id", id), L_STR("what", what), L_STR("status", "removed"),
 			  L_STR("cause", "signal")) < 0)
 		complain(s, &e);
 }
@@ -420,7 +425,7 @@ int audit_file_begin(const struct audit_file *a, const char *path, const char *t
 {
 	struct err e = { 0 };
 
-	if (ledger_record(a->f->ledger, &e, "file.begin", a->owner, a->sandbox, L_STR("id", a->id),
+	if (ledger_record(a->ledger, &e, "file.begin", a->owner, a->sandbox, L_STR("id", a->id),
 			  L_STR("op", a->op), L_PATH("path", path), L_PATH("to", to)) < 0)
 		return refuse(ret, "the ledger", &e);
 	return 0;
@@ -431,7 +436,7 @@ void audit_file_end(const struct audit_file *a, const char *outcome, uint64_t by
 {
 	struct err e = { 0 };
 
-	if (ledger_record(a->f->ledger, &e, "file.end", a->owner, a->sandbox, L_STR("id", a->id),
+	if (ledger_record(a->ledger, &e, "file.end", a->owner, a->sandbox, L_STR("id", a->id),
 			  L_STR("op", a->op), L_STR("outcome", outcome), L_UINT("bytes", bytes),
 			  L_STR("content_sha256", sha256)) < 0)
 		complain_of(a->owner, a->sandbox, &e);

@@ -18,17 +18,18 @@ struct cell_limits;
 struct command_line;
 struct err;
 struct execution;
-struct front;
 struct gate_event;
+struct ledger;
+struct outcome;
 struct refusal;
 struct result;
-struct outcome;
 struct sandbox;
+struct sandboxes;
 
 /* audit_open() - Before the first request: note the start, and take over the records of former
  * sandboxes. */
-int audit_open(struct front *f, struct err *e);
-void audit_close(struct front *f);
+int audit_open(struct sandboxes *sandboxes, struct err *e);
+void audit_close(struct sandboxes *sandboxes);
 
 /* audit_created() - A sandbox with a name is about to be. 0, or -1 with @ret. */
 int audit_created(struct sandbox *s, struct refusal *ret);
@@ -47,7 +48,8 @@ struct audit_whose {
 };
 
 /* audit_egress_event() - What the gate told. audit_spec(): its record has another spec. */
-void audit_egress_event(struct front *f, const struct audit_whose *w, const struct gate_event *ev);
+void audit_egress_event(struct ledger *ledger, const struct audit_whose *w,
+			const struct gate_event *ev);
 void audit_spec(struct sandbox *s);
 
 /* audit_port_open() - A port is about to be reachable from outside. 0, or -1 with @ret. */
@@ -72,7 +74,7 @@ void audit_dropped(struct sandbox *s, const char *id, const char *what);
 
 /* What the ledger says of a file call. Outlives the sandbox. */
 struct audit_file {
-	struct front *f;
+	struct ledger *ledger;
 	const char *owner, *sandbox, *id, *op;
 };
 /* audit_file_begin() - @to: NULL when there is none. */

@@ -21,7 +21,7 @@
 #include "cell/spec.h"
 #include "client/init_client.h"
 #include "front/sandbox/hooks.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
 #define KILL_NS (5 * CLOCK_NS_PER_S)  /* from the kill to giving up on it */
@@ -38,7 +38,7 @@ static struct command *of_job(struct cell_command *job)
 static void let_go(struct command *c)
 {
 	timer_cancel(&c->timer);
-	warden_link_forget(c->f->link, &c->usage_call);
+	warden_link_forget(c->sandboxes->cells->link, &c->usage_call);
 	if (c->cell)
 		cell_forget(c->cell, &c->job);
 	command_io_close(c);
@@ -71,7 +71,7 @@ static void refuse_text(struct command *c, enum refusal_kind kind, const char *c
 
 void command_release(struct command *c)
 {
-	if (!c->f)
+	if (!c->sandboxes)
 		return;
 	if (c->phase >= COMMAND_STARTING && c->phase < COMMAND_JUDGING && c->cell)
 		cell_signal(c->cell, &c->job, INIT_TARGET_GROUP, SIGKILL);
@@ -113,7 +113,7 @@ static void conclude(struct command *c)
 	if (c->expired)
 		tell_deadline(c);
 	if (c->verdict.status != RESULT_OK && !c->verdict.hint[0] && c->entry.sandbox)
-		(void)c->entry.sandbox->f->hooks->egress.hint(
+		(void)c->entry.sandbox->sandboxes->hooks->egress.hint(
 			c->entry.sandbox, c->started_ns, c->verdict.hint, sizeof(c->verdict.hint));
 	/* From here on the numbers are those of the command alone. */
 	if (o->exited) {
@@ -143,7 +143,7 @@ static void on_usage(struct warden_call *call, const struct warden_reply *reply,
 	    u->end == CELL_RUNNING && u->oom_kills == 0 && !c->asked_again) {
 		c->asked_again = true;
 		c->timer.fn = ask_usage;
-		timer_set(&c->f->loop, &c->timer, c->f->loop.now_ns + AGAIN_NS);
+		timer_set(c->sandboxes->loop, &c->timer, c->sandboxes->loop->now_ns + AGAIN_NS);
 		return;
 	}
 	u->pids_denied = u->pids_denied > c->denied ? u->pids_denied - c->denied : 0;
@@ -157,8 +157,8 @@ static void ask_usage(struct timer *t)
 	c->usage_call.fn = on_usage;
 	c->usage_call.arg = c;
 	if (!c->cell || !c->cell->handle ||
-	    warden_link_ask_cell(c->f->link, &c->usage_call, WARDEN_USAGE, c->cell->handle, 0,
-				 NULL) < 0)
+	    warden_link_ask_cell(c->sandboxes->cells->link, &c->usage_call, WARDEN_USAGE,
+				 c->cell->handle, 0, NULL) < 0)
 		conclude(c);
 }
 
@@ -200,7 +200,8 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 	c->phase = COMMAND_RUNNING;
 	c->timer.fn = on_timer;
 	if (c->timeout_ms)
-		timer_set(&c->f->loop, &c->timer, c->started_ns + c->timeout_ms * CLOCK_NS_PER_MS);
+		timer_set(c->sandboxes->loop, &c->timer,
+			  c->started_ns + c->timeout_ms * CLOCK_NS_PER_MS);
 	if (c->ops->started)
 		c->ops->started(c);
 	if (cancelled)
@@ -299,7 +300,7 @@ static void start(struct command *c)
 				       .retry_after_s = RETRY_S };
 	(void)snprintf(c->refusal.message, sizeof(c->refusal.message), "%.300s", e.msg);
 	c->timer.fn = on_refused_late;
-	timer_set(&c->f->loop, &c->timer, c->f->loop.now_ns);
+	timer_set(c->sandboxes->loop, &c->timer, c->sandboxes->loop->now_ns);
 }
 
 static void on_in(struct entry *en, struct cell *r)
@@ -333,7 +334,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	if (c->phase == COMMAND_DONE)
 		return;
 	timer_cancel(&c->timer);
-	warden_link_forget(c->f->link, &c->usage_call);
+	warden_link_forget(c->sandboxes->cells->link, &c->usage_call);
 	if (c->phase != COMMAND_JUDGING)
 		c->ended_ns = clock_now_ns();
 	if (!c->started_ns)
@@ -350,7 +351,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 
 void command_run(struct command *c, struct sandbox *s)
 {
-	c->f = s->f;
+	c->sandboxes = s->sandboxes;
 	c->sandbox = s;
 	c->in.fd = c->out[0].fd = c->out[1].fd = -1;
 	c->timer.arg = c;
@@ -373,7 +374,7 @@ static void interrupt(struct command *c)
 {
 	c->phase = COMMAND_INTERRUPTED;
 	cell_signal(c->cell, &c->job, INIT_TARGET_GROUP, SIGINT);
-	timer_set(&c->f->loop, &c->timer, c->f->loop.now_ns + GRACE_NS);
+	timer_set(c->sandboxes->loop, &c->timer, c->sandboxes->loop->now_ns + GRACE_NS);
 	command_resume(c); /* a full pipe must not keep it from hearing */
 }
 
@@ -389,7 +390,7 @@ static void on_timer(struct timer *t)
 	case COMMAND_INTERRUPTED:
 		c->phase = COMMAND_KILLED;
 		cell_signal(c->cell, &c->job, INIT_TARGET_GROUP, SIGKILL);
-		timer_set(&c->f->loop, t, c->f->loop.now_ns + KILL_NS);
+		timer_set(c->sandboxes->loop, t, c->sandboxes->loop->now_ns + KILL_NS);
 		break;
 	case COMMAND_KILLED:
 		/* It does not even die. Nobody waits for it any longer; the end of its cell will be

@@ -63,7 +63,7 @@ struct command {
 	bool alone;          /* goes on without its process group: what it left behind may live */
 	uint64_t timeout_ms; /* 0: none */
 
-	struct front *f;
+	struct sandboxes *sandboxes;
 	enum command_phase phase;
 	struct entry entry;
 	const struct sandbox *sandbox; /* where; gone after done */

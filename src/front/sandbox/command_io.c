@@ -20,7 +20,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "front/sandbox/command.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
 
 #define READ_BYTES 65536u
@@ -88,7 +88,7 @@ static void on_rested(struct timer *t)
 
 	if (c->out[0].fd >= 0 && !c->out[0].loop) {
 		c->out[0].events = interest(c, &c->out[0]);
-		(void)loop_add(&c->f->loop, &c->out[0], NULL);
+		(void)loop_add(c->sandboxes->loop, &c->out[0], NULL);
 	}
 }
 
@@ -96,12 +96,12 @@ static void on_rested(struct timer *t)
  * up for it. */
 static bool rests(struct command *c)
 {
-	if (!c->pty || !c->cell || c->cell->rest_until_ns <= c->f->loop.now_ns)
+	if (!c->pty || !c->cell || c->cell->rest_until_ns <= c->sandboxes->loop->now_ns)
 		return false;
 	loop_del(&c->out[0]);
 	c->rest.fn = on_rested;
 	c->rest.arg = c;
-	timer_set(&c->f->loop, &c->rest, c->cell->rest_until_ns);
+	timer_set(c->sandboxes->loop, &c->rest, c->cell->rest_until_ns);
 	return true;
 }
 
@@ -176,7 +176,7 @@ void command_resume(struct command *c)
 
 static void drain_one(struct command *c, struct watch *w)
 {
-	bool tired = c->cell && c->cell->rest_until_ns > c->f->loop.now_ns;
+	bool tired = c->cell && c->cell->rest_until_ns > c->sandboxes->loop->now_ns;
 	uint64_t until_ns = clock_now_ns() + (tired ? DRAIN_TIRED_NS : DRAIN_NS);
 	int left = 0;
 
@@ -331,7 +331,7 @@ static int add(struct command *c, struct watch *w, int *fd, uint32_t events,
 {
 	*w = (struct watch){ .fd = *fd, .events = events, .fn = fn, .arg = c };
 	*fd = -1;
-	return loop_add(&c->f->loop, w, NULL);
+	return loop_add(c->sandboxes->loop, w, NULL);
 }
 
 int command_io_begin(struct command *c, int *fds, size_t n_fds)

@@ -28,7 +28,7 @@
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/random_id.h"
@@ -44,15 +44,15 @@
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-struct execution *execution_new(struct front *f, const struct language *l, const char *code,
-				size_t len, uint64_t timeout_ms, const struct sink *sink,
-				void *user)
+struct execution *execution_new(struct sandboxes *sandboxes, const struct language *l,
+				const char *code, size_t len, uint64_t timeout_ms,
+				const struct sink *sink, void *user)
 {
 	struct execution *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return NULL;
-	x->f = f;
+	x->sandboxes = sandboxes;
 	x->sink = sink;
 	x->user = user;
 	x->language = l;
@@ -68,9 +68,9 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 	x->queued_ns = clock_now_ns();
 	random_id(x->id);
 	for (size_t i = 0; i < ARRAY_SIZE(x->own); i++) {
-		uint64_t most = output_reserve(f->config.max_output);
+		uint64_t most = output_reserve(sandboxes->daemon->config.max_output);
 
-		spool_init(&x->own[i], f->spools, most);
+		spool_init(&x->own[i], sandboxes->spools, most);
 		spool_reserve(&x->own[i], most);
 		x->streams[i] = &x->own[i];
 	}
@@ -84,7 +84,7 @@ void execution_free(struct execution *x)
 {
 	timer_cancel(&x->timer);
 	timer_cancel(&x->hold);
-	loop_undefer(&x->f->loop, &x->deserted);
+	loop_undefer(x->sandboxes->loop, &x->deserted);
 	buf_free(&x->held);
 	free(x->code);
 	free(x->stdin_text);
@@ -105,9 +105,9 @@ static void done(struct execution *x)
 	struct sandbox *s = x->sandbox;
 
 	if (x->rpcs)
-		x->f->hooks->tools.cancel(x, false);
+		x->sandboxes->hooks->tools.cancel(x, false);
 	if (x->begun)
-		x->f->hooks->tools.over(x);
+		x->sandboxes->hooks->tools.over(x);
 	x->phase = X_DONE;
 	timer_cancel(&x->timer);
 	if (s)
@@ -187,7 +187,7 @@ static void conclude(struct execution *x)
 	/* A cell that is gone for none of the reasons the warden knows ended without a word. */
 	if (x->cell_gone && (o->usage.end == CELL_END_INIT || o->usage.end == CELL_RUNNING))
 		o->exited = false;
-	struct cell_spec spec = x->f->spec;
+	struct cell_spec spec = x->sandboxes->cells->spec;
 
 	spec.limits = x->sandbox->spec.limits;
 	result_judge(o, &spec, &x->verdict);
@@ -199,8 +199,8 @@ static void conclude(struct execution *x)
 			       "%s; the interpreter was ended", x->broke);
 	}
 	if (x->verdict.status != RESULT_OK && !x->verdict.hint[0])
-		(void)x->sandbox->f->hooks->egress.hint(x->sandbox, x->started_ns, x->verdict.hint,
-							sizeof(x->verdict.hint));
+		(void)x->sandbox->sandboxes->hooks->egress.hint(
+			x->sandbox, x->started_ns, x->verdict.hint, sizeof(x->verdict.hint));
 	execution_flush(x);
 	bool lost = x->kernel_ended || x->cell_gone;
 
@@ -262,7 +262,7 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 	if (killed && !x->wall_hit && !x->asked_again) {
 		x->asked_again = true;
 		x->timer.fn = ask_again;
-		timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + AGAIN_NS);
+		timer_set(x->sandboxes->loop, &x->timer, x->sandboxes->loop->now_ns + AGAIN_NS);
 		return;
 	}
 	/* A kernel that is dead by now did not end as it said. */
@@ -287,7 +287,7 @@ void execution_judge(struct execution *x)
 {
 	if (x->phase == X_JUDGING || x->phase == X_DONE)
 		return;
-	x->f->hooks->tools.cancel(x, false);
+	x->sandboxes->hooks->tools.cancel(x, false);
 	x->phase = X_JUDGING;
 	x->ended_ns = clock_now_ns();
 	timer_cancel(&x->timer);
@@ -337,14 +337,15 @@ static void on_timer(struct timer *t)
 		break;
 	case X_INTERRUPTED:
 		/* The first one may have come before the code began, when it is ignored. */
-		if (x->f->loop.now_ns < x->grace_until_ns) {
+		if (x->sandboxes->loop->now_ns < x->grace_until_ns) {
 			cell_interrupt(r, &r->kernels[x->language->id]);
-			timer_set(&x->f->loop, t, x->f->loop.now_ns + GRACE_STEP_NS);
+			timer_set(x->sandboxes->loop, t,
+				  x->sandboxes->loop->now_ns + GRACE_STEP_NS);
 			break;
 		}
 		x->phase = X_KILLED;
 		cell_kill_all(r);
-		timer_set(&x->f->loop, t, x->f->loop.now_ns + KILL_NS);
+		timer_set(x->sandboxes->loop, t, x->sandboxes->loop->now_ns + KILL_NS);
 		break;
 	case X_KILLED: {
 		/* It does not even die: the cell is given up, and the warden sees it to its end. */
@@ -354,8 +355,8 @@ static void on_timer(struct timer *t)
 		x->exit_status = SIGKILL;
 		cell_end(r);
 		x->sandbox->epoch++;
-		x->sandbox->f->hooks->wires.kernel_ended(x->sandbox, x->language);
-		x->sandbox->f->hooks->wires.cell_gone(x->sandbox);
+		x->sandbox->sandboxes->hooks->wires.kernel_ended(x->sandbox, x->language);
+		x->sandbox->sandboxes->hooks->wires.cell_gone(x->sandbox);
 		execution_cell_gone(x, &none);
 		break;
 	}
@@ -385,12 +386,12 @@ void execution_interrupt(struct execution *x)
 	if (x->phase != X_RUNNING || !r)
 		return;
 	x->phase = X_INTERRUPTED;
-	x->f->hooks->tools.cancel(x, true);
+	x->sandboxes->hooks->tools.cancel(x, true);
 	if (!x->wall_hit)
 		x->interrupted = SIGINT;
 	cell_interrupt(r, &r->kernels[x->language->id]);
-	x->grace_until_ns = x->f->loop.now_ns + GRACE_NS;
-	timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + GRACE_STEP_NS);
+	x->grace_until_ns = x->sandboxes->loop->now_ns + GRACE_NS;
+	timer_set(x->sandboxes->loop, &x->timer, x->sandboxes->loop->now_ns + GRACE_STEP_NS);
 	execution_resume(x); /* a full pipe must not keep it from hearing */
 }
 
@@ -411,7 +412,8 @@ static void set_deadline(struct execution *x)
 {
 	uint64_t still = x->holds ? EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S : x->stood_ns;
 
-	timer_set(&x->f->loop, &x->timer, x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + still);
+	timer_set(x->sandboxes->loop, &x->timer,
+		  x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + still);
 }
 
 void execution_hold(struct execution *x)

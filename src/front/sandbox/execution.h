@@ -25,13 +25,13 @@
 struct approval;
 struct event;
 struct execution;
-struct front;
 struct image_use;
 struct json;
+struct kernel;
 struct record;
 struct rpc;
 struct sandbox;
-struct kernel;
+struct sandboxes;
 
 /* The adapter that began an execution, as the execution sees it. */
 struct sink {
@@ -52,7 +52,7 @@ struct sink {
 enum execution_phase { X_QUEUED, X_RUNNING, X_INTERRUPTED, X_KILLED, X_JUDGING, X_DONE };
 
 struct execution {
-	struct front *f;
+	struct sandboxes *sandboxes;
 	struct sandbox *sandbox;
 	struct execution *next; /* in the sandbox's queue */
 	const struct sink *sink;
@@ -108,9 +108,9 @@ struct execution {
 	char id[33];
 };
 
-struct execution *execution_new(struct front *f, const struct language *l, const char *code,
-				size_t len, uint64_t timeout_ms, const struct sink *sink,
-				void *user);
+struct execution *execution_new(struct sandboxes *sandboxes, const struct language *l,
+				const char *code, size_t len, uint64_t timeout_ms,
+				const struct sink *sink, void *user);
 void execution_free(struct execution *x);
 
 /*

@@ -4,7 +4,7 @@
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 
 static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 {
@@ -17,7 +17,7 @@ static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 
 static void write_streams(const struct execution *x, struct json *j)
 {
-	uint64_t chars = x->f->config.max_output;
+	uint64_t chars = x->sandboxes->daemon->config.max_output;
 	bool cut = output_json(x->streams[STREAM_STDOUT], j, "stdout", chars);
 
 	cut |= output_json(x->streams[STREAM_STDERR], j, "stderr", chars);
@@ -70,7 +70,7 @@ void execution_exec_json(const struct execution *x, struct json *j)
 		.out = x->streams[STREAM_STDOUT],
 		.err = x->streams[STREAM_STDERR],
 		.dropped = x->displays_dropped > 0,
-		.chars = x->f->config.max_output,
+		.chars = x->sandboxes->daemon->config.max_output,
 	};
 
 	json_object_begin(j);

@@ -27,7 +27,7 @@
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 
 #define DISPLAYS_MAX 64u
@@ -83,7 +83,7 @@ void execution_send(struct execution *x, struct kernel *s)
 		json_member_bool(&j, "files", true);
 	if (x->count)
 		json_member_uint(&j, "count", x->count);
-	x->f->hooks->tools.write(x, &j);
+	x->sandboxes->hooks->tools.write(x, &j);
 	json_object_end(&j);
 	send_object(s, &j, &b);
 }
@@ -192,7 +192,7 @@ static void emit_text(struct execution *x, enum kernel_stream stream, const char
 	} else if (!x->hold.loop) {
 		x->hold.fn = on_held;
 		x->hold.arg = x;
-		timer_set(&x->f->loop, &x->hold, x->f->loop.now_ns + HELD_NS);
+		timer_set(x->sandboxes->loop, &x->hold, x->sandboxes->loop->now_ns + HELD_NS);
 	}
 }
 
@@ -451,13 +451,15 @@ static void on_execution_done(struct execution *x, struct kernel *s, const json_
 
 void execution_stray(struct kernel *s, const char *type, json_t *m)
 {
+	const struct sandbox *holder = s->cell->holder;
+
 	if (strcmp(type, "display") == 0)
 		kernel_acknowledge(s);
 	else if (strcmp(type, "input_request") == 0)
 		answer_input(s, json_integer_value(json_object_get(m, "id")), NULL, 0,
 			     "nobody can be asked after the end of an execution", false);
 	else if (strcmp(type, "rpc_request") == 0)
-		s->cell->f->hooks->tools.stray(s, m);
+		holder->sandboxes->hooks->tools.stray(s, m);
 }
 
 void execution_message(struct execution *x, struct kernel *s, const char *type, json_t *m)
@@ -478,9 +480,9 @@ void execution_message(struct execution *x, struct kernel *s, const char *type, 
 	} else if (strcmp(type, "input_request") == 0) {
 		on_input(x, s, m);
 	} else if (strcmp(type, "install_request") == 0) {
-		x->sandbox->f->hooks->packages.request(x->sandbox, s, m);
+		x->sandbox->sandboxes->hooks->packages.request(x->sandbox, s, m);
 	} else if (strcmp(type, "rpc_request") == 0 || strcmp(type, "rpc_cancel") == 0) {
-		x->f->hooks->tools.message(x, s, type, m);
+		x->sandboxes->hooks->tools.message(x, s, type, m);
 	} else if (strcmp(type, "clear_output") == 0) {
 		json_t *members =
 			json_pack("{s:b}", "wait", json_is_true(json_object_get(m, "wait")));

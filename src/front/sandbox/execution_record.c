@@ -12,7 +12,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/refusal.h"
 
 #define ANSWER_MAX (128u << 20)
@@ -20,7 +20,7 @@
 bool execution_keep(struct execution *x, struct sandbox *s)
 {
 	x->record = record_new(&s->records, x->id, x->language->name,
-			       output_reserve(x->f->config.max_output));
+			       output_reserve(x->sandboxes->daemon->config.max_output));
 	if (!x->record)
 		return false;
 	x->streams[STREAM_STDOUT] = &x->record->out;

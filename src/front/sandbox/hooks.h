@@ -4,7 +4,8 @@
  *
  * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its
  * secrets, its ports, the tools that its code calls and the wires that watch it are parts that know
- * the sandbox, and not the other way round: the sandbox calls them here. main/parts.c has the
+ * the sandbox, and not the other way round: the sandbox calls them here. `part` is the state of
+ * such a part: its functions find it here, and sandboxes only pass it on. main/parts.c has the
  * table.
  */
 #ifndef CAISSON_FRONT_SANDBOX_HOOKS_H
@@ -17,17 +18,23 @@
 
 #include "front/cell/kernel_pipes.h"
 
+struct egresses;
 struct execution;
-struct front;
 struct json;
 struct kernel;
 struct language;
+struct mcp;
+struct packages;
 struct refusal;
 struct sandbox;
+struct secrets;
+struct tool_calls;
 struct workspace_use;
+struct workspaces;
 
 struct sandbox_hooks {
 	struct {
+		struct egresses *part;
 		bool (*ready)(const struct sandbox *s); /* whoever wants in may be let in */
 		void (*install)(struct sandbox *s);     /* make it so; sandbox_step() follows */
 		void (*drop)(struct sandbox *s);        /* the cell is over */
@@ -36,23 +43,28 @@ struct sandbox_hooks {
 		bool (*hint)(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
 	} egress;
 	struct {
+		struct workspaces *part;
 		/* 0, or -1 with @ret. @self: the sandbox, when it runs again. */
-		int (*admit)(struct front *f, const char *owner, const struct workspace_use *use,
-			     const struct sandbox *self, struct refusal *ret);
+		int (*admit)(struct workspaces *workspaces, const char *owner,
+			     const struct workspace_use *use, const struct sandbox *self,
+			     struct refusal *ret);
 		bool (*ready)(struct sandbox *s); /* false: sandbox_step() follows, or an end */
 		void (*left)(struct sandbox *s);
 	} workspace;
 	struct {
+		struct packages *part;
 		void (*tell)(struct sandbox *s, struct kernel *k); /* what it can import */
 		json_t *(*env)(const struct sandbox *s);           /* a new object, or NULL */
 		void (*request)(struct sandbox *s, struct kernel *k, const json_t *m);
-		void (*left)(struct front *f, const struct sandbox *s);
+		void (*left)(struct packages *packages, const struct sandbox *s);
 	} packages;
 	struct {
+		struct secrets *part;
 		int (*give)(struct sandbox *s, struct refusal *ret); /* makes s->vars */
 		void (*take)(struct sandbox *s);                     /* wipes it */
 	} secrets;
 	struct { /* calls of tools from code */
+		struct tool_calls *part;
 		void (*write)(const struct execution *x, struct json *j); /* with the code */
 		void (*message)(struct execution *x, struct kernel *k, const char *type,
 				const json_t *m);
@@ -64,13 +76,14 @@ struct sandbox_hooks {
 	} tools;
 	void (*close_ports)(struct sandbox *s, const char *why);
 	struct { /* wires that show a sandbox for longer than one request */
+		struct mcp *mcp;
 		void (*kernel_ended)(struct sandbox *s, const struct language *l);
 		void (*cell_gone)(struct sandbox *s);
 		/* Printed while nothing runs. */
 		void (*background_output)(struct sandbox *s, const struct language *l,
 					  enum kernel_stream stream, const char *data, size_t len);
 		void (*ended)(struct sandbox *s);
-		void (*changed)(struct front *f, const char *owner); /* one more, or one less */
+		void (*changed)(struct mcp *mcp, const char *owner); /* one more, or one less */
 	} wires;
 };
 

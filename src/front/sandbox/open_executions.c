@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "front/cell/keep.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "ledger/ledger.h"
@@ -103,31 +103,33 @@ void open_executions_line(const char *line, size_t len, void *arg)
 	}
 }
 
-static void close_one(struct front *f, const struct open_execution *o)
+static void close_one(struct sandboxes *sandboxes, const struct open_execution *o)
 {
 	json_t *m = json_alloc_load(o->line, o->len, 0, NULL);
 	struct err e = { 0 };
 
 	if (m &&
-	    ledger_record(
-		    f->ledger, &e, "execution.end", json_string_value(json_object_get(m, "owner")),
-		    json_string_value(json_object_get(m, "sandbox")), L_STRN("id", o->id, ID_LEN),
-		    L_STR("what", json_string_value(json_object_get(m, "what"))),
-		    L_STR("status", "lost"),
-		    L_STR("cause", f->keep->life > 1 ? "front_died" : "daemon_died")) < 0)
+	    ledger_record(sandboxes->daemon->ledger, &e, "execution.end",
+			  json_string_value(json_object_get(m, "owner")),
+			  json_string_value(json_object_get(m, "sandbox")),
+			  L_STRN("id", o->id, ID_LEN),
+			  L_STR("what", json_string_value(json_object_get(m, "what"))),
+			  L_STR("status", "lost"),
+			  L_STR("cause", sandboxes->cells->keep->life > 1 ? "front_died" :
+									    "daemon_died")) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "execution.end"),
 			  F_STR("why", e.msg));
 	json_decref(m);
 }
 
-void open_executions_close(struct open_executions *u, struct front *f)
+void open_executions_close(struct open_executions *u, struct sandboxes *sandboxes)
 {
 	for (size_t i = 0; i < UNENDED_BUCKETS; i++)
 		while (u->buckets[i]) {
 			struct open_execution *o = u->buckets[i];
 
 			u->buckets[i] = o->next;
-			close_one(f, o);
+			close_one(sandboxes, o);
 			free(o);
 		}
 }

@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-struct front;
 struct open_execution;
+struct sandboxes;
 
 #define UNENDED_BUCKETS 4096u
 
@@ -25,6 +25,6 @@ struct open_executions {
 void open_executions_line(const char *line, size_t len, void *arg);
 
 /* open_executions_close() - Write their ends, and be empty. */
-void open_executions_close(struct open_executions *u, struct front *f);
+void open_executions_close(struct open_executions *u, struct sandboxes *sandboxes);
 
 #endif

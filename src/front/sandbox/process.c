@@ -21,8 +21,8 @@
 #include "front/sandbox/audit.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/hooks.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/random_id.h"
 #include "front/support/schema.h"
@@ -193,7 +193,7 @@ static void on_done(struct command *c)
 	write_end(p);
 	command_release(c);
 	if (ran)
-		timer_set(&c->f->loop, &p->forget, c->f->loop.now_ns + KEPT_NS);
+		timer_set(c->sandboxes->loop, &p->forget, c->sandboxes->loop->now_ns + KEPT_NS);
 	for (struct process_listener *l = p->listeners; l; l = next) {
 		next = l->next;
 		if (!ran && l->started)
@@ -298,7 +298,7 @@ static int make_cell(struct sandbox *s, struct refusal *why)
 
 static int make_line(struct process *p, struct sandbox *s, const json_t *body, struct refusal *why)
 {
-	json_t *packages = s->f->hooks->packages.env(s);
+	json_t *packages = s->sandboxes->hooks->packages.env(s);
 	struct command_words w = {
 		.program = json_string_value(json_object_get(body, "cmd")),
 		.args = json_object_get(body, "args"),
@@ -334,7 +334,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 	p->forget.fn = on_forget;
 	p->forget.arg = p;
 	for (size_t i = 0; i < COMMAND_STREAMS; i++)
-		spool_init(&p->spool[i], s->f->spools, SPOOL_CAP);
+		spool_init(&p->spool[i], s->sandboxes->spools, SPOOL_CAP);
 	c->ops = &ops;
 	c->owner = p;
 	c->alone = true;
@@ -349,7 +349,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 int process_new(struct sandbox *s, const json_t *body, struct process_listener *l,
 		struct refusal *ret)
 {
-	if (policy_process(s->f, s->owner, ret) < 0 || make_cell(s, ret) < 0)
+	if (policy_process(s->sandboxes->admission, s->owner, ret) < 0 || make_cell(s, ret) < 0)
 		return -1;
 	struct process *p = calloc(1, sizeof(*p));
 

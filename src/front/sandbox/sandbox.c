@@ -19,7 +19,7 @@
 #include "front/sandbox/command.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/hooks.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
 
 /* ---- the list of who entered --------------------------------------------------------------- */
@@ -101,13 +101,13 @@ static void run_next(struct sandbox *s, struct execution *x)
 	x->begun = true;
 	kernel->state = KERNEL_BUSY;
 	kernel_idle(&kernel->pipes, false);
-	s->f->hooks->packages.tell(s, kernel);
+	s->sandboxes->hooks->packages.tell(s, kernel);
 	s->running = true;
 	s->executions++;
 	sandbox_note(s);
-	s->f->n_busy++;
-	metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
-	metric_set(G_EXECUTIONS, s->f->n_busy);
+	s->sandboxes->n_busy++;
+	metric_set(G_SANDBOXES_BUSY, s->sandboxes->n_busy);
+	metric_set(G_EXECUTIONS, s->sandboxes->n_busy);
 	execution_run(x, kernel);
 }
 
@@ -118,11 +118,12 @@ void sandbox_step(struct sandbox *s)
 		return;
 	if (s->cell && cell_settling(s->cell)) /* a moment, after the front before us was killed */
 		return;
-	if (s->cell && s->cell->sealed && !s->f->hooks->egress.ready(s)) { /* nobody is let in
-									      before it is there */
+	if (s->cell && s->cell->sealed && !s->sandboxes->hooks->egress.ready(s)) { /* nobody is let
+									      in before it is there
+									    */
 		if (s->head || s->entries)
 			timer_cancel(&s->idle_timer);
-		s->f->hooks->egress.install(s);
+		s->sandboxes->hooks->egress.install(s);
 		return;
 	}
 	if (s->cell && s->cell->sealed && s->n_waiting)
@@ -134,8 +135,8 @@ void sandbox_step(struct sandbox *s)
 		if (!s->name[0])
 			sandbox_end(s, "done");
 		else
-			timer_set(&s->f->loop, &s->idle_timer,
-				  s->f->loop.now_ns + s->spec.idle_ms * CLOCK_NS_PER_MS);
+			timer_set(s->sandboxes->loop, &s->idle_timer,
+				  s->sandboxes->loop->now_ns + s->spec.idle_ms * CLOCK_NS_PER_MS);
 		return;
 	}
 	timer_cancel(&s->idle_timer);
@@ -206,9 +207,9 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 {
 	if (s->head == x && s->running) {
 		s->running = false;
-		s->f->n_busy--;
-		metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
-		metric_set(G_EXECUTIONS, s->f->n_busy);
+		s->sandboxes->n_busy--;
+		metric_set(G_SANDBOXES_BUSY, s->sandboxes->n_busy);
+		metric_set(G_EXECUTIONS, s->sandboxes->n_busy);
 		if (s->cell)
 			rest(s->cell, &s->cell->kernels[x->language->id]);
 		sandbox_note(s);
@@ -219,18 +220,18 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 			if (!*at)
 				s->tail = at;
 			s->n_queued--;
-			s->f->n_queued--;
+			s->sandboxes->n_queued--;
 			break;
 		}
-	metric_set(G_QUEUED, s->f->n_queued - s->f->n_busy);
+	metric_set(G_QUEUED, s->sandboxes->n_queued - s->sandboxes->n_busy);
 	sandbox_step(s);
 }
 
-void sandboxes_count(const struct front *f, const char *owner, size_t *ret_sandboxes,
+void sandboxes_count(const struct sandboxes *sandboxes, const char *owner, size_t *ret_sandboxes,
 		     size_t *ret_executions)
 {
 	*ret_sandboxes = *ret_executions = 0;
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next) {
 		if (s->spec.fetcher || (owner && strcmp(s->owner, owner) != 0))
 			continue;
 		*ret_sandboxes += s->state == SANDBOX_RUNNING;

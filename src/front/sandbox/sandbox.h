@@ -26,18 +26,18 @@
 #include "net/loop.h"
 #include "wire/warden.h"
 
-struct egress;
+struct cell;
 struct code;
+struct egress;
 struct execution;
-struct front;
 struct image_use;
 struct jkernel;
 struct keeper_slot;
 struct port;
 struct processes;
 struct refusal;
-struct cell;
 struct sandbox;
+struct sandboxes;
 
 #define SANDBOX_NAME_MAX 64
 #define SANDBOX_QUEUE_MAX 32u
@@ -69,7 +69,7 @@ struct sandbox_waiter {
 };
 
 struct sandbox {
-	struct front *f;
+	struct sandboxes *sandboxes;
 	struct sandbox *prev, *next;
 	char id[33];                     /* of this one; a later one of the same name has another */
 	char name[SANDBOX_NAME_MAX + 1]; /* empty: for one execution */
@@ -114,28 +114,28 @@ struct sandbox {
 };
 
 /* sandboxes_count() - For policy_now.count: what @owner runs now; NULL: all owners together. */
-void sandboxes_count(const struct front *f, const char *owner, size_t *ret_sandboxes,
+void sandboxes_count(const struct sandboxes *sandboxes, const char *owner, size_t *ret_sandboxes,
 		     size_t *ret_executions);
 
-struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name);
+struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name);
 /* sandboxes_of() - Those of @owner that have a name, in order, after @after; NULL: from the first
  * on. The caller frees the array. NULL without memory: then *ret_n is 0. */
-struct sandbox **sandboxes_of(const struct front *f, const char *owner, const char *after,
-			      size_t *ret_n);
+struct sandbox **sandboxes_of(const struct sandboxes *sandboxes, const char *owner,
+			      const char *after, size_t *ret_n);
 
 /*
  * sandbox_create() - Make one. @name NULL: for one use; @spec NULL: the daemon's own limits. What
  * is in
  * @spec is the sandbox's afterwards. NULL with @ret filled: there are too many already.
  */
-struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
+struct sandbox *sandbox_create(struct sandboxes *sandboxes, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret);
 
 /* sandbox_set_image() - Its cells are made from @g from now on. */
 void sandbox_set_image(struct sandbox *s, struct image_use *g);
 
 /* sandbox_restore() - One of a former daemon: it does not run, and only answers for its name. */
-struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
+struct sandbox *sandbox_restore(struct sandboxes *sandboxes, const char *owner, const char *name,
 				struct sandbox_spec *spec);
 
 /*
@@ -143,7 +143,7 @@ struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *
  * make one without a name. @image: as sandbox_spec_image() has it; one that exists must be of it.
  * NULL: of any image, and a new one of the daemon's own. Return: NULL with @ret filled.
  */
-struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
+struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, const char *name,
 			       const char *image, struct refusal *ret);
 /* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
 void sandbox_queue(struct sandbox *s, struct execution *x);

@@ -18,8 +18,8 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/workspace_use.h"
-#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/mounts.h"
 
@@ -83,7 +83,8 @@ static void on_output(struct cell *r, struct kernel *kernel, enum kernel_stream 
 		execution_output(x, stream, data, len);
 	} else if (s->name[0]) { /* of what an execution left behind */
 		tail_add(&s->log, data, len);
-		s->f->hooks->wires.background_output(s, kernel->language, stream, data, len);
+		s->sandboxes->hooks->wires.background_output(s, kernel->language, stream, data,
+							     len);
 	}
 }
 
@@ -93,7 +94,7 @@ static void on_drained(struct cell *r, struct kernel *kernel)
 	struct execution *x = running(s);
 
 	if (x)
-		x->f->hooks->tools.drained(x, kernel);
+		x->sandboxes->hooks->tools.drained(x, kernel);
 }
 
 static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
@@ -103,7 +104,7 @@ static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
 
 	s->epoch++;
 	sandbox_note(s);
-	s->f->hooks->wires.kernel_ended(s, kernel->language);
+	s->sandboxes->hooks->wires.kernel_ended(s, kernel->language);
 	if (x && kernel->language == x->language)
 		execution_kernel_ended(x, kernel, status);
 	else
@@ -138,16 +139,16 @@ static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usag
 		if (r->kernels[i].state != KERNEL_EMPTY)
 			lost |= 1u << i;
 	s->epoch += lost != 0;
-	s->f->hooks->egress.drop(s);
-	s->f->hooks->workspace.left(s);
+	s->sandboxes->hooks->egress.drop(s);
+	s->sandboxes->hooks->workspace.left(s);
 	s->cell = NULL;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (lost & 1u << i)
-			s->f->hooks->wires.kernel_ended(s, &languages[i]);
+			s->sandboxes->hooks->wires.kernel_ended(s, &languages[i]);
 	memset(&s->before, 0, sizeof(s->before));
 	sandbox_note(s);
 	cell_unkeep(r); /* before the sandbox has another one there */
-	s->f->hooks->wires.cell_gone(s);
+	s->sandboxes->hooks->wires.cell_gone(s);
 	sandbox_turn_out(s, u);
 }
 
@@ -190,7 +191,7 @@ static void on_failed(struct cell *r, const char *message)
 {
 	struct sandbox *s = r->holder;
 
-	s->f->hooks->egress.drop(s);
+	s->sandboxes->hooks->egress.drop(s);
 	s->cell = NULL;
 	cell_end(r);
 	no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed", "", message);
@@ -301,10 +302,10 @@ void sandbox_want_cell(struct sandbox *s)
 {
 	bool python = !s->head || s->head->language->id == LANG_PYTHON;
 
-	if (s->want.queued || !s->f->hooks->workspace.ready(s))
+	if (s->want.queued || !s->sandboxes->hooks->workspace.ready(s))
 		return;
 	if (s->spec.own_limits || s->spec.workspace.name[0] ||
-	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts->pooled)) {
+	    !mount_set_equal(&s->spec.mounts.set, &s->sandboxes->cells->mounts->pooled)) {
 		make_cell(s, python);
 		return;
 	}
@@ -314,6 +315,6 @@ void sandbox_want_cell(struct sandbox *s)
 	s->want.arg = s;
 	s->want_timer.fn = on_want_late;
 	s->want_timer.arg = s;
-	timer_set(&s->f->loop, &s->want_timer, s->f->loop.now_ns + WANT_NS);
+	timer_set(s->sandboxes->loop, &s->want_timer, s->sandboxes->loop->now_ns + WANT_NS);
 	pool_want(&s->image->pool, &s->want);
 }

@@ -18,7 +18,7 @@
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
@@ -36,7 +36,7 @@ static void empty(struct sandbox *s, const char *message)
 		sandbox_deadline(s, deadline, sizeof(deadline));
 		message = deadline;
 	}
-	if (s->f->draining || s->f->failed) {
+	if (s->sandboxes->daemon->draining || s->sandboxes->daemon->failed) {
 		why = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
 					.code = "draining",
 					.retry_after_s = 5 };
@@ -57,12 +57,12 @@ static void empty(struct sandbox *s, const char *message)
 		sandbox_leave(en);
 		en->refused(en, &why);
 	}
-	s->f->hooks->close_ports(s, "the sandbox ended");
-	s->f->hooks->egress.drop(s);
+	s->sandboxes->hooks->close_ports(s, "the sandbox ended");
+	s->sandboxes->hooks->egress.drop(s);
 	if (s->cell)
 		cell_end(s->cell);
 	s->cell = NULL;
-	s->f->hooks->workspace.left(s);
+	s->sandboxes->hooks->workspace.left(s);
 }
 
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w)
@@ -102,11 +102,11 @@ static void reap(struct deferred *d)
 {
 	struct sandbox *s = d->arg;
 
-	s->f->hooks->egress.free(s);
-	s->f->hooks->tools.close(s);
+	s->sandboxes->hooks->egress.free(s);
+	s->sandboxes->hooks->tools.close(s);
 	processes_free(s);
 	records_free(&s->records);
-	s->f->hooks->secrets.take(s);
+	s->sandboxes->hooks->secrets.take(s);
 	sandbox_spec_free(&s->spec);
 	image_release(s->image);
 	tail_free(&s->log);
@@ -115,7 +115,7 @@ static void reap(struct deferred *d)
 
 void sandbox_end(struct sandbox *s, const char *why)
 {
-	struct front *f = s->f;
+	struct sandboxes *sandboxes = s->sandboxes;
 
 	if (s->ending)
 		return;
@@ -126,19 +126,19 @@ void sandbox_end(struct sandbox *s, const char *why)
 			  F_UINT("executions", s->executions));
 	sandbox_keep_end(s);
 	empty(s, "the sandbox was removed while the code waited or ran");
-	s->f->hooks->wires.ended(s);
+	s->sandboxes->hooks->wires.ended(s);
 	tell_waiters(s);
 	if (s->name[0] && why)
 		audit_removed(s, why);
 	if (!s->name[0] || why)
-		f->hooks->packages.left(f, s);
+		sandboxes->hooks->packages.left(sandboxes->hooks->packages.part, s);
 	sandbox_unkeep(s);
 	sandbox_unlist(s);
 	if (s->state == SANDBOX_RUNNING)
 		sandbox_count(s, false);
 	s->reaper.fn = reap;
 	s->reaper.arg = s;
-	loop_defer(&f->loop, &s->reaper);
+	loop_defer(sandboxes->loop, &s->reaper);
 }
 
 void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
@@ -153,7 +153,7 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 		  F_STR("why", why));
 	sandbox_keep_end(s);
 	empty(s, "the sandbox was stopped while the code waited or ran");
-	s->f->hooks->wires.ended(s);
+	s->sandboxes->hooks->wires.ended(s);
 	sandbox_count(s, false);
 	/* Whoever still waited for its first cell gave it up just now: there is no name to keep. */
 	if (s->ending)
@@ -179,10 +179,10 @@ static void on_stop_step(struct timer *t)
 {
 	struct sandbox *s = t->arg;
 
-	if (is_quiet(s) || s->f->loop.now_ns >= s->stop_until_ns)
+	if (is_quiet(s) || s->sandboxes->loop->now_ns >= s->stop_until_ns)
 		sandbox_halt(s, SANDBOX_STOPPED, "stopped by its owner");
 	else
-		timer_set(&s->f->loop, t, s->f->loop.now_ns + STOP_STEP_NS);
+		timer_set(s->sandboxes->loop, t, s->sandboxes->loop->now_ns + STOP_STEP_NS);
 }
 
 void sandbox_stop(struct sandbox *s, uint64_t grace_ms)
@@ -190,10 +190,10 @@ void sandbox_stop(struct sandbox *s, uint64_t grace_ms)
 	if (s->state != SANDBOX_RUNNING || s->stopping)
 		return;
 	s->stopping = true;
-	s->stop_until_ns = s->f->loop.now_ns + grace_ms * CLOCK_NS_PER_MS;
+	s->stop_until_ns = s->sandboxes->loop->now_ns + grace_ms * CLOCK_NS_PER_MS;
 	if (s->cell)
 		cell_signal_all(s->cell, SIGTERM);
 	s->stop_timer.fn = on_stop_step;
 	s->stop_timer.arg = s;
-	timer_set(&s->f->loop, &s->stop_timer, s->f->loop.now_ns + STOP_STEP_NS);
+	timer_set(s->sandboxes->loop, &s->stop_timer, s->sandboxes->loop->now_ns + STOP_STEP_NS);
 }

@@ -8,7 +8,7 @@
 #include "front/cell/cell.h"
 #include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/time_text.h"
 
 static void write_usage(struct json *j, const struct sandbox *s)
@@ -43,7 +43,7 @@ void sandbox_json(const struct sandbox *s, const struct buf *receipt, struct jso
 		json_member_str(j, "reason", s->reason);
 	json_member_bool(j, "busy", used);
 	json_key(j, "spec");
-	sandbox_spec_json(s->f, &s->spec, j);
+	sandbox_spec_json(s->sandboxes->admission, &s->spec, j);
 	json_member_uint(j, "epoch", s->epoch);
 	json_member_uint(j, "executions", s->executions);
 	json_member_uint(j, "processes", processes_alive(s));

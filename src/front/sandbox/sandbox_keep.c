@@ -22,7 +22,7 @@
 #include "front/policy/secret_use.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/time_text.h"
 
@@ -32,7 +32,7 @@
 
 void sandbox_keep_vars(struct sandbox *s)
 {
-	struct keeper_slot *to = keep_slot(s->f->keep, s->slot);
+	struct keeper_slot *to = keep_slot(s->sandboxes->cells->keep, s->slot);
 	char *text = json_object_size(s->vars) > 0 ? json_dumps(s->vars, JSON_COMPACT) : NULL;
 	_fd_ int fd = text ? fd_memfd("caisson-env", text, strlen(text)) : -1;
 
@@ -42,14 +42,14 @@ void sandbox_keep_vars(struct sandbox *s)
 		explicit_bzero(text, strlen(text));
 	json_alloc_free(text);
 	if (to && fd >= 0)
-		keep_put(s->f->keep, keep_key(s->slot, KEEPER_VARIABLES), &fd, 1);
+		keep_put(s->sandboxes->cells->keep, keep_key(s->slot, KEEPER_VARIABLES), &fd, 1);
 }
 
 void sandbox_keep(struct sandbox *s)
 {
 	if (!s->name[0] || s->slot >= 0)
 		return;
-	s->slot = keep_slot_new(s->f->keep, s->id);
+	s->slot = keep_slot_new(s->sandboxes->cells->keep, s->id);
 	if (s->slot < 0)
 		return;
 	sandbox_keep_vars(s);
@@ -58,7 +58,7 @@ void sandbox_keep(struct sandbox *s)
 
 void sandbox_note(struct sandbox *s)
 {
-	struct keeper_slot *to = keep_slot(s->f->keep, s->slot);
+	struct keeper_slot *to = keep_slot(s->sandboxes->cells->keep, s->slot);
 
 	if (!to)
 		return;
@@ -78,7 +78,7 @@ void sandbox_note(struct sandbox *s)
 /* From now on what is left is half of something: the next front must not take it for a sandbox. */
 void sandbox_keep_end(struct sandbox *s)
 {
-	struct keeper_slot *to = keep_slot(s->f->keep, s->slot);
+	struct keeper_slot *to = keep_slot(s->sandboxes->cells->keep, s->slot);
 
 	if (to)
 		__atomic_store_n(&to->ending, 1, __ATOMIC_RELEASE);
@@ -86,13 +86,13 @@ void sandbox_keep_end(struct sandbox *s)
 
 void sandbox_unkeep(struct sandbox *s)
 {
-	const struct keeper_slot *slot = keep_slot(s->f->keep, s->slot);
+	const struct keeper_slot *slot = keep_slot(s->sandboxes->cells->keep, s->slot);
 
 	if (!slot)
 		return;
 	if (slot->has_env)
-		keep_drop(s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
-	keep_slot_free(s->f->keep, s->slot);
+		keep_drop(s->sandboxes->cells->keep, keep_key(s->slot, KEEPER_VARIABLES));
+	keep_slot_free(s->sandboxes->cells->keep, s->slot);
 	s->slot = -1;
 }
 
@@ -129,7 +129,7 @@ static bool has_secrets(const struct sandbox *s, const json_t *vars)
 /* The names are known from the store; the values are those that were kept. */
 static bool take_variables(struct sandbox *s)
 {
-	_fd_ int fd = keep_take_one(s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
+	_fd_ int fd = keep_take_one(s->sandboxes->cells->keep, keep_key(s->slot, KEEPER_VARIABLES));
 	json_t *env = fd >= 0 ? read_variables(fd) : NULL;
 	const char *name;
 	json_t *ignored;
@@ -151,10 +151,11 @@ static bool take_image(struct sandbox *s)
 {
 	struct refusal ignored;
 	const char *digest = s->spec.digest;
-	struct image_use *g = image_get(s->f, s->spec.image, digest[0] ? digest : NULL, &ignored);
+	struct image_use *g =
+		image_get(s->sandboxes->cells, s->spec.image, digest[0] ? digest : NULL, &ignored);
 
 	if (!g) /* its cell has all of it, and goes on */
-		g = image_lost(s->f, s->spec.image, digest);
+		g = image_lost(s->sandboxes->cells, s->spec.image, digest);
 	if (!g)
 		return false;
 	sandbox_set_image(s, g);

@@ -19,17 +19,17 @@
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/random_id.h"
 #include "front/support/time_text.h"
 
 #define BUSY_RETRY_S 1u
 
-struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name)
+struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name)
 {
-	for (struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (struct sandbox *s = sandboxes->first; s; s = s->next)
 		if (s->name[0] && strcmp(s->name, name) == 0 && strcmp(s->owner, owner) == 0)
 			return s;
 	return NULL;
@@ -40,17 +40,17 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*(struct sandbox *const *)a)->name, (*(struct sandbox *const *)b)->name);
 }
 
-struct sandbox **sandboxes_of(const struct front *f, const char *owner, const char *after,
-			      size_t *ret_n)
+struct sandbox **sandboxes_of(const struct sandboxes *sandboxes, const char *owner,
+			      const char *after, size_t *ret_n)
 {
 	struct sandbox **all;
 	size_t n = 0;
 
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
 		n++;
 	all = calloc(n + 1, sizeof(struct sandbox *));
 	n = 0;
-	for (struct sandbox *s = f->sandboxes; s && all; s = s->next)
+	for (struct sandbox *s = sandboxes->first; s && all; s = s->next)
 		if (s->name[0] && strcmp(s->owner, owner) == 0 &&
 		    (!after || strcmp(s->name, after) > 0))
 			all[n++] = s;
@@ -97,21 +97,22 @@ void sandbox_expire(struct sandbox *s, uint64_t seconds)
 	s->end_timer.arg = s;
 	s->expires_ms = seconds ? time_now_ms() + seconds * 1000 : 0;
 	if (seconds)
-		timer_set(&s->f->loop, &s->end_timer, s->f->loop.now_ns + seconds * CLOCK_NS_PER_S);
+		timer_set(s->sandboxes->loop, &s->end_timer,
+			  s->sandboxes->loop->now_ns + seconds * CLOCK_NS_PER_S);
 	else
 		timer_cancel(&s->end_timer);
 	sandbox_note(s);
 }
 
-static struct sandbox *sandbox_new(struct front *f, const char *owner, const char *name,
+static struct sandbox *sandbox_new(struct sandboxes *sandboxes, const char *owner, const char *name,
 				   struct sandbox_spec *spec)
 {
 	struct sandbox *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	s->f = f;
-	s->image = &f->images->own;
+	s->sandboxes = sandboxes;
+	s->image = &sandboxes->cells->images->own;
 	image_hold(s->image);
 	s->slot = -1;
 	random_id(s->id);
@@ -123,11 +124,11 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	s->created_ms = time_now_ms();
 	s->idle_timer.fn = on_idle;
 	s->idle_timer.arg = s;
-	records_init(&s->records, &f->loop, f->spools, f->streams);
-	s->next = f->sandboxes;
+	records_init(&s->records, sandboxes->loop, sandboxes->spools, sandboxes->streams);
+	s->next = sandboxes->first;
 	if (s->next)
 		s->next->prev = s;
-	f->sandboxes = s;
+	sandboxes->first = s;
 	return s;
 }
 
@@ -141,15 +142,15 @@ void sandbox_set_image(struct sandbox *s, struct image_use *g)
 
 void sandbox_count(const struct sandbox *s, bool one_more)
 {
-	struct front *f = s->f;
+	struct sandboxes *sandboxes = s->sandboxes;
 
 	if (s->name[0])
-		f->hooks->wires.changed(f, s->owner);
+		sandboxes->hooks->wires.changed(sandboxes->hooks->wires.mcp, s->owner);
 	if (one_more)
-		f->n_sandboxes++;
+		sandboxes->n++;
 	else
-		f->n_sandboxes--;
-	metric_set(G_SANDBOXES, f->n_sandboxes);
+		sandboxes->n--;
+	metric_set(G_SANDBOXES, sandboxes->n);
 }
 
 void sandbox_unlist(struct sandbox *s)
@@ -157,21 +158,22 @@ void sandbox_unlist(struct sandbox *s)
 	if (s->prev)
 		s->prev->next = s->next;
 	else
-		s->f->sandboxes = s->next;
+		s->sandboxes->first = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
 }
 
-static bool is_full(const struct front *f)
+static bool is_full(const struct sandboxes *sandboxes)
 {
-	return f->n_sandboxes >= f->config.max_sandboxes || f->n_queued >= FRONT_QUEUE_MAX;
+	return sandboxes->n >= sandboxes->daemon->config.max_sandboxes ||
+	       sandboxes->n_queued >= SANDBOXES_QUEUE_MAX;
 }
 
-static void refuse_busy(struct front *f, struct refusal *ret)
+static void refuse_busy(struct sandboxes *sandboxes, struct refusal *ret)
 {
-	uint64_t idle_s = f->config.idle_ms / 1000;
+	uint64_t idle_s = sandboxes->daemon->config.idle_ms / 1000;
 
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
 		if (s->head) /* something runs, and will be over sooner than anybody is idle for too
 				long */
 			idle_s = 1;
@@ -181,40 +183,41 @@ static void refuse_busy(struct front *f, struct refusal *ret)
 				 .retry_after_s = idle_s > 5 ? 5 : (unsigned int)idle_s };
 	(void)snprintf(ret->message, sizeof(ret->message),
 		       "%zu sandboxes exist and %zu executions wait already; try again later",
-		       f->n_sandboxes, f->n_queued);
+		       sandboxes->n, sandboxes->n_queued);
 }
 
 static void note_policy(struct sandbox *s)
 {
-	const struct rules *r = s->f->policy->rules;
+	const struct rules *r = s->sandboxes->admission->policy->rules;
 
 	(void)snprintf(s->spec.policy, sizeof(s->spec.policy), "%s", r ? r->sha256 : "");
 }
 
-struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
+struct sandbox *sandbox_create(struct sandboxes *sandboxes, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret)
 {
 	struct sandbox_spec plain;
 
-	if (is_full(f)) {
-		refuse_busy(f, ret);
+	if (is_full(sandboxes)) {
+		refuse_busy(sandboxes, ret);
 		return NULL;
 	}
 	if (!spec) {
-		sandbox_spec_default(f, owner, &plain);
+		sandbox_spec_default(sandboxes->admission, owner, &plain);
 		spec = &plain;
 	}
-	if (policy_sandbox(f, owner, spec, ret) < 0 ||
-	    mount_use_admit(f, owner, &spec->mounts, ret) < 0 ||
-	    f->hooks->workspace.admit(f, owner, &spec->workspace, NULL, ret) < 0)
+	if (policy_sandbox(sandboxes->admission, owner, spec, ret) < 0 ||
+	    mount_use_admit(sandboxes->admission, owner, &spec->mounts, ret) < 0 ||
+	    sandboxes->hooks->workspace.admit(sandboxes->hooks->workspace.part, owner,
+					      &spec->workspace, NULL, ret) < 0)
 		return NULL;
 	/* A digest has who wants the very image that another sandbox has (packages/fetcher.c). */
-	struct image_use *image =
-		image_get(f, spec->image, spec->digest[0] ? spec->digest : NULL, ret);
+	struct image_use *image = image_get(sandboxes->cells, spec->image,
+					    spec->digest[0] ? spec->digest : NULL, ret);
 
 	if (!image)
 		return NULL;
-	struct sandbox *s = sandbox_new(f, owner, name, spec);
+	struct sandbox *s = sandbox_new(sandboxes, owner, name, spec);
 
 	if (s)
 		sandbox_set_image(s, image);
@@ -226,9 +229,9 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	note_policy(s);
 	if (s->spec.life_s)
 		s->expires_ms = s->created_ms + s->spec.life_s * 1000; /* for its record */
-	if (s->f->hooks->secrets.give(s, ret) < 0 || (name && audit_created(s, ret) < 0)) {
+	if (s->sandboxes->hooks->secrets.give(s, ret) < 0 || (name && audit_created(s, ret) < 0)) {
 		sandbox_unlist(s);
-		s->f->hooks->secrets.take(s);
+		s->sandboxes->hooks->secrets.take(s);
 		image_release(s->image);
 		free(s); /* the spec is still the caller's */
 		return NULL;
@@ -253,13 +256,13 @@ void sandbox_forget_later(struct sandbox *s)
 {
 	s->end_timer.fn = on_forget;
 	s->end_timer.arg = s;
-	timer_set(&s->f->loop, &s->end_timer, s->f->loop.now_ns + REMEMBER_NS);
+	timer_set(s->sandboxes->loop, &s->end_timer, s->sandboxes->loop->now_ns + REMEMBER_NS);
 }
 
-struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
+struct sandbox *sandbox_restore(struct sandboxes *sandboxes, const char *owner, const char *name,
 				struct sandbox_spec *spec)
 {
-	struct sandbox *s = sandbox_new(f, owner, name, spec);
+	struct sandbox *s = sandbox_new(sandboxes, owner, name, spec);
 
 	if (s) {
 		s->state = SANDBOX_LOST;
@@ -280,7 +283,8 @@ void sandbox_resume(struct sandbox *s)
 	timer_cancel(&s->end_timer);
 	s->end_timer.fn = on_end;
 	if (s->expires_ms)
-		timer_set(&s->f->loop, &s->end_timer, clock_now_ns() + left * CLOCK_NS_PER_MS);
+		timer_set(s->sandboxes->loop, &s->end_timer,
+			  clock_now_ns() + left * CLOCK_NS_PER_MS);
 	sandbox_step(s);
 }
 
@@ -289,21 +293,22 @@ void sandbox_resume(struct sandbox *s)
 /* Whoever just goes on with a session gets it, empty, and its epoch says so. */
 static bool revive(struct sandbox *s, struct refusal *ret)
 {
-	if (is_full(s->f)) {
-		refuse_busy(s->f, ret);
+	if (is_full(s->sandboxes)) {
+		refuse_busy(s->sandboxes, ret);
 		return false;
 	}
-	if (policy_sandbox(s->f, s->owner, &s->spec, ret) < 0 ||
-	    mount_use_admit(s->f, s->owner, &s->spec.mounts, ret) < 0 ||
-	    s->f->hooks->workspace.admit(s->f, s->owner, &s->spec.workspace, s, ret) < 0)
+	if (policy_sandbox(s->sandboxes->admission, s->owner, &s->spec, ret) < 0 ||
+	    mount_use_admit(s->sandboxes->admission, s->owner, &s->spec.mounts, ret) < 0 ||
+	    s->sandboxes->hooks->workspace.admit(s->sandboxes->hooks->workspace.part, s->owner,
+						 &s->spec.workspace, s, ret) < 0)
 		return false;
-	struct image_use *image = image_get(s->f, s->spec.image, NULL, ret);
+	struct image_use *image = image_get(s->sandboxes->cells, s->spec.image, NULL, ret);
 
 	if (!image)
 		return false;
 	sandbox_set_image(s, image);
 	image_release(image);
-	if (s->f->hooks->secrets.give(s, ret) < 0)
+	if (s->sandboxes->hooks->secrets.give(s, ret) < 0)
 		return false;
 	note_policy(s);
 	timer_cancel(&s->end_timer);
@@ -316,27 +321,28 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 	return true;
 }
 
-struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
+struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, const char *name,
 			       const char *image, struct refusal *ret)
 {
-	struct sandbox *s = name ? sandbox_find(f, owner, name) : NULL;
+	struct sandbox *s = name ? sandbox_find(sandboxes, owner, name) : NULL;
 	struct sandbox_spec spec;
 
 	if (s && image && strcmp(s->spec.image, image) != 0) {
 		(void)refusal_set(ret, REFUSAL_CONFLICT, "spec_conflict", "image",
 				  "leave 'image' out, or take another session_id",
 				  "this session is of the image %.100s, not of %.100s",
-				  s->spec.image[0] ? s->spec.image : f->images->own.name,
-				  image[0] ? image : f->images->own.name);
+				  s->spec.image[0] ? s->spec.image :
+						     sandboxes->cells->images->own.name,
+				  image[0] ? image : sandboxes->cells->images->own.name);
 		return NULL;
 	}
 	if (s)
 		return s->state == SANDBOX_LOST && !revive(s, ret) ? NULL : s;
 	if (!image)
-		return sandbox_create(f, owner, name, NULL, ret);
-	sandbox_spec_default(f, owner, &spec);
+		return sandbox_create(sandboxes, owner, name, NULL, ret);
+	sandbox_spec_default(sandboxes->admission, owner, &spec);
 	(void)snprintf(spec.image, sizeof(spec.image), "%s", image);
-	s = sandbox_create(f, owner, name, &spec, ret);
+	s = sandbox_create(sandboxes, owner, name, &spec, ret);
 	if (!s)
 		sandbox_spec_free(&spec);
 	return s;
@@ -364,7 +370,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 		sandbox_step(s);
 		return;
 	}
-	if (policy_queue(s->f, s->owner, &x->timeout_ms, &why) < 0) {
+	if (policy_queue(s->sandboxes->admission, s->owner, &x->timeout_ms, &why) < 0) {
 		execution_refuse_as(x, &why);
 		sandbox_step(s); /* without a name it was for this one alone */
 		return;
@@ -374,7 +380,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 	*s->tail = x;
 	s->tail = &x->next;
 	s->n_queued++;
-	s->f->n_queued++;
-	metric_set(G_QUEUED, s->f->n_queued - s->f->n_busy);
+	s->sandboxes->n_queued++;
+	metric_set(G_QUEUED, s->sandboxes->n_queued - s->sandboxes->n_busy);
 	sandbox_step(s);
 }

@@ -20,10 +20,11 @@
 #include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
 #include "front/policy/secret_use.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/secrets/trust.h"
 #include "front/support/config.h"
-#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/refusal.h"
@@ -39,20 +40,20 @@ static int unseal(struct vault *v, int fd, struct err *e)
 	return r < 0 ? err_set(e, r, "hold secrets") : vault_unseal(v, fd, e);
 }
 
-int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e)
+int secrets_load(struct secrets *s, struct err *e)
 {
 	_fd_ int blind = -1;
 
-	*ret = (struct secrets){ .roots = trust_roots() };
-	int r = gate_secrets(gate, &blind, e);
+	s->roots = trust_roots();
+	int r = gate_secrets(s->gate, &blind, e);
 
-	return r < 0 || blind < 0 ? r : unseal(&ret->vault, blind, e);
+	return r < 0 || blind < 0 ? r : unseal(&s->vault, blind, e);
 }
 
 /* Sandboxes keep the values that they have; the gate looks bound secrets up at each request. */
 void secrets_again(struct gate_link *gate, int blind, const struct err *why)
 {
-	struct front *f = gate->arg;
+	struct secrets *secrets = gate->secrets;
 	struct vault fresh = { 0 };
 	struct err e = { 0 };
 
@@ -64,23 +65,23 @@ void secrets_again(struct gate_link *gate, int blind, const struct err *why)
 		log_event(LOG_LEVEL_ERROR, "secrets_refused", F_STR("why", why->msg),
 			  F_STR("what", "the secrets before them stay in force"));
 	} else {
-		vault_free(&f->secrets->vault);
-		f->secrets->vault = fresh;
+		vault_free(&secrets->vault);
+		secrets->vault = fresh;
 		log_event(LOG_LEVEL_INFO, "secrets", F_STR("how", "reload"),
 			  F_UINT("secrets", fresh.n));
 	}
-	if (ledger_record(f->ledger, &e, why ? "secrets.reject" : "secrets.load", NULL, NULL,
-			  L_UINT("secrets", f->secrets->vault.n)) < 0)
+	if (ledger_record(secrets->daemon->ledger, &e, why ? "secrets.reject" : "secrets.load",
+			  NULL, NULL, L_UINT("secrets", secrets->vault.n)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "secrets.load"),
 			  F_STR("why", e.msg));
 }
 
-void secrets_reload(struct front *f)
+void secrets_reload(struct secrets *secrets)
 {
-	const struct config *c = &f->config;
+	const struct config *c = &secrets->daemon->config;
 
 	if (c->secrets_file || c->secrets_env || c->secrets_command)
-		gate_reload(f->gate);
+		gate_reload(secrets->gate);
 }
 
 void secrets_free(struct secrets *s)
@@ -132,7 +133,7 @@ static int give_one(struct sandbox *s, const char *text, struct refusal *r)
 
 	/* Credentials of package indexes are for fetchers alone. */
 	if (secret_use_parse(text, &u) && (s->spec.fetcher || !index_key_reserved(u.name)))
-		have = vault_find(&s->f->secrets->vault, u.name, s->owner);
+		have = vault_find(&s->sandboxes->hooks->secrets.part->vault, u.name, s->owner);
 	if (!have)
 		return refusal_set(r, REFUSAL_INVALID, "unknown_secret", "secrets",
 				   "ask the operator of this daemon for it",

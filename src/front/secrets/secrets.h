@@ -19,25 +19,28 @@
 #include "vault/vault.h"
 #include "wire/gate.h"
 
+struct daemon;
 struct err;
-struct front;
 struct gate_link;
 struct refusal;
 struct sandbox;
+struct secrets;
 
 #define SECRETS_PLACEHOLDER "caisson-secret-" /* and 32 hexadecimal digits */
 #define SECRETS_PLACEHOLDER_MAX 48u
 
 struct secrets {
+	struct daemon *daemon;
+	struct gate_link *gate;
 	struct vault vault;
 	int roots; /* certificates that this machine trusts; -1: none */
 };
 
 /* secrets_load() - Before the jail. The gate supervisor reads the sources. */
-int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e);
+int secrets_load(struct secrets *s, struct err *e);
 /* secrets_reload() - After SIGHUP. New secrets hold for later requests; a failed reload changes
  * nothing. */
-void secrets_reload(struct front *f);
+void secrets_reload(struct secrets *s);
 /* secrets_again() - For gate_link.on_secrets. */
 void secrets_again(struct gate_link *gate, int blind, const struct err *why);
 void secrets_free(struct secrets *s);

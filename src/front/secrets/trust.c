@@ -14,7 +14,7 @@
 #include "base/foreign.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 
 #define BUNDLE_MAX (4u << 20)
 
@@ -101,7 +101,7 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 		.fd = TAKE_FD(fds[0]), .events = EPOLLOUT, .fn = on_writable, .arg = t
 	};
 	t->out = TAKE_FD(fds[1]);
-	if (loop_add(&t->cell->f->loop, &t->in, NULL) < 0)
+	if (loop_add(t->cell->cells->loop, &t->in, NULL) < 0)
 		finish(t, "the daemon is out of descriptors");
 }
 

@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "front/spec/admission.h"
 #include "front/spec/sandbox_spec.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/refusal.h"
 #include "mcp/tool_rules.h"
@@ -23,13 +23,13 @@ static int refuse(struct refusal *r, const char *code, const char *field, const 
 	return -1;
 }
 
-static int unknown(const struct front *f, const char *name, struct refusal *r)
+static int unknown(const struct admission *a, const char *name, struct refusal *r)
 {
 	_buf_ struct buf b = BUF_INIT(280);
 	size_t i = 0;
 
 	(void)buf_printf(&b, "there is no MCP server '%.64s'; there are: ", name);
-	for (const char *known; (known = f->server_name(f, i)); i++)
+	for (const char *known; (known = a->server_name(a->tool_calls, i)); i++)
 		if (buf_printf(&b, "%s%s", i ? ", " : "", known) < 0)
 			break;
 	if (i == 0)
@@ -39,25 +39,25 @@ static int unknown(const struct front *f, const char *name, struct refusal *r)
 	return refuse(r, "unknown_server", "servers", NULL, buf_str(&b));
 }
 
-static bool is_server(const struct front *f, const char *name)
+static bool is_server(const struct admission *a, const char *name)
 {
 	const char *known;
 
-	for (size_t i = 0; (known = f->server_name(f, i)); i++)
+	for (size_t i = 0; (known = a->server_name(a->tool_calls, i)); i++)
 		if (strcmp(known, name) == 0)
 			return true;
 	return false;
 }
 
-static int check_servers(const struct front *f, const json_t *list, struct refusal *r)
+static int check_servers(const struct admission *a, const json_t *list, struct refusal *r)
 {
 	size_t i, k;
 	json_t *one, *other;
 
 	json_array_foreach(list, i, one)
 	{
-		if (!is_server(f, json_string_value(one)))
-			return unknown(f, json_string_value(one), r);
+		if (!is_server(a, json_string_value(one)))
+			return unknown(a, json_string_value(one), r);
 		json_array_foreach(list, k, other)
 		{
 			if (k < i && json_equal(one, other))
@@ -85,7 +85,7 @@ static int check_project(const json_t *project, const json_t *servers, struct re
 				"'project' belongs to code mode, which needs 'servers'");
 }
 
-int code_spec_parse(const struct front *f, const json_t *body, struct sandbox_spec *ret,
+int code_spec_parse(const struct admission *a, const json_t *body, struct sandbox_spec *ret,
 		    struct refusal *ret_why)
 {
 	json_t *servers = json_object_get(body, "servers"), *tools = json_object_get(body, "tools");
@@ -96,7 +96,7 @@ int code_spec_parse(const struct front *f, const json_t *body, struct sandbox_sp
 	if (!servers && tools)
 		return refuse(ret_why, "invalid_value", "tools", "name the servers, too",
 			      "'tools' are rules for 'servers', and there are none");
-	if (check_servers(f, servers, ret_why) < 0 || check_project(project, servers, ret_why) < 0)
+	if (check_servers(a, servers, ret_why) < 0 || check_project(project, servers, ret_why) < 0)
 		return -1;
 	if (tool_rules_parse(tools, true, "tools", &rules, &e) < 0)
 		return refuse(ret_why, "invalid_value", "tools", NULL, e.msg);

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct front;
+struct admission;
 struct json;
 struct refusal;
 struct sandbox_spec;
@@ -15,7 +15,7 @@ struct sandbox_spec;
 #define CODE_SERVERS_MAX 64
 
 /* code_spec_parse() - The members of @body, which may be absent. 0, or -1 with @ret_why. */
-int code_spec_parse(const struct front *f, const json_t *body, struct sandbox_spec *ret,
+int code_spec_parse(const struct admission *a, const json_t *body, struct sandbox_spec *ret,
 		    struct refusal *ret_why);
 bool code_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
 /* code_spec_json() - Members of the object that @j is in. */

@@ -17,7 +17,7 @@
 
 #include "front/policy/rules.h"
 
-struct front;
+struct admission;
 struct refusal;
 struct sandbox_spec;
 
@@ -25,28 +25,28 @@ struct sandbox_spec;
  * policy_lower() - Lower the defaults of the daemon to the ceilings of @owner. A sandbox without an
  * end gets the longest life that is allowed.
  */
-void policy_lower(const struct front *f, const char *owner, struct sandbox_spec *s);
+void policy_lower(const struct admission *a, const char *owner, struct sandbox_spec *s);
 
 /* policy_sandbox() - A sandbox with this spec is about to be made, or to run again. */
-int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec *s,
+int policy_sandbox(struct admission *a, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret);
 
 /* policy_egress() - @list: canonical entries. policy_reaches(): one of them; not counted. */
-int policy_egress(struct front *f, const char *owner, const json_t *list, struct refusal *ret);
-bool policy_reaches(const struct front *f, const char *owner, const char *entry);
+int policy_egress(struct admission *a, const char *owner, const json_t *list, struct refusal *ret);
+bool policy_reaches(const struct admission *a, const char *owner, const char *entry);
 
 /* policy_mount() - How @owner may use the operator's mount at @place; not counted. */
-enum rule_mount policy_mount(const struct front *f, const char *owner, const char *place);
+enum rule_mount policy_mount(const struct admission *a, const char *owner, const char *place);
 
 /* policy_extend() - A sandbox of age @age_s is to end @seconds from now. */
-int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t seconds,
+int policy_extend(struct admission *a, const char *owner, uint64_t age_s, uint64_t seconds,
 		  struct refusal *ret);
 
 /*
  * policy_execution() - Code or a command is about to be queued. @asked_ms: its time limit, 0 when
  * none is named; *ret_ms gets the one that holds.
  */
-int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint64_t *ret_ms,
+int policy_execution(struct admission *a, const char *owner, uint64_t asked_ms, uint64_t *ret_ms,
 		     struct refusal *ret);
 
 /*
@@ -54,18 +54,18 @@ int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint
  * lowered to the ceiling. A request that names a longer time was refused before, by
  * policy_execution().
  */
-int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struct refusal *ret);
+int policy_queue(struct admission *a, const char *owner, uint64_t *timeout_ms, struct refusal *ret);
 
 /* policy_process() - A process in the background: it counts, and has no time limit but its
  * sandbox's. */
-int policy_process(struct front *f, const char *owner, struct refusal *ret);
+int policy_process(struct admission *a, const char *owner, struct refusal *ret);
 
 /* policy_package() - @name: in any spelling. For each package that would be installed, not only the
  * one asked for. */
-int policy_package(struct front *f, const char *owner, const char *name, struct refusal *ret);
+int policy_package(struct admission *a, const char *owner, const char *name, struct refusal *ret);
 
 /* policy_tool() - Whether @owner is shown this tool of MCP; policy_tool_call(): and may call it. */
-bool policy_tool(const struct front *f, const char *owner, const char *tool);
-int policy_tool_call(struct front *f, const char *owner, const char *tool, struct refusal *ret);
+bool policy_tool(const struct admission *a, const char *owner, const char *tool);
+int policy_tool_call(struct admission *a, const char *owner, const char *tool, struct refusal *ret);
 
 #endif

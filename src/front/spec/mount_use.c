@@ -7,37 +7,37 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "front/spec/admission.h"
 #include "front/spec/judge.h"
-#include "front/support/front.h"
 #include "front/support/mounts.h"
 #include "front/support/refusal.h"
 
-static bool writable(const struct front *f, size_t i)
+static bool writable(const struct admission *a, size_t i)
 {
-	return f->mounts->row[i].flags & CELL_MOUNT_RW;
+	return a->cells->mounts->row[i].flags & CELL_MOUNT_RW;
 }
 
-void mount_use_default(const struct front *f, const char *owner, struct mount_use *ret)
+void mount_use_default(const struct admission *a, const char *owner, struct mount_use *ret)
 {
 	*ret = (struct mount_use){ 0 };
-	for (size_t i = 0; i < f->mounts->n; i++) {
-		enum rule_mount may = policy_mount(f, owner, f->mounts->row[i].dst);
+	for (size_t i = 0; i < a->cells->mounts->n; i++) {
+		enum rule_mount may = policy_mount(a, owner, a->cells->mounts->row[i].dst);
 
 		if (may == RULE_MOUNT_NONE)
 			continue;
 		ret->set.has |= 1u << i;
-		if (may == RULE_MOUNT_READ || !writable(f, i))
+		if (may == RULE_MOUNT_READ || !writable(a, i))
 			ret->set.ro |= 1u << i;
 	}
 }
 
 /* No owner has the name "": so this is what [default] gives. */
-void mounts_pool(struct front *f)
+void mounts_pool(struct admission *a)
 {
 	struct mount_use each;
 
-	mount_use_default(f, "", &each);
-	f->mounts->pooled = each.set;
+	mount_use_default(a, "", &each);
+	a->cells->mounts->pooled = each.set;
 }
 
 /* ---- parsing ------------------------------------------------------------------------------- */
@@ -52,14 +52,14 @@ static int refuse(struct refusal *r, const char *hint, const char *message)
 }
 
 /* False: the request names it twice. */
-static bool take(const struct front *f, const char *owner, const struct mount_word *w,
+static bool take(const struct admission *a, const char *owner, const struct mount_word *w,
 		 struct mount_use *ret)
 {
 	size_t i = 0;
 
-	while (i < f->mounts->n && strcmp(f->mounts->row[i].dst, w->place) != 0)
+	while (i < a->cells->mounts->n && strcmp(a->cells->mounts->row[i].dst, w->place) != 0)
 		i++;
-	if (i == f->mounts->n || (w->mode == MOUNT_RW && !writable(f, i))) {
+	if (i == a->cells->mounts->n || (w->mode == MOUNT_RW && !writable(a, i))) {
 		if (!ret->missing.place[0])
 			ret->missing = *w;
 		return true;
@@ -67,20 +67,20 @@ static bool take(const struct front *f, const char *owner, const struct mount_wo
 	if (ret->set.has & 1u << i)
 		return false;
 	ret->set.has |= 1u << i;
-	if (w->mode == MOUNT_RO || !writable(f, i) ||
-	    (w->mode == MOUNT_ANY && policy_mount(f, owner, w->place) == RULE_MOUNT_READ))
+	if (w->mode == MOUNT_RO || !writable(a, i) ||
+	    (w->mode == MOUNT_ANY && policy_mount(a, owner, w->place) == RULE_MOUNT_READ))
 		ret->set.ro |= 1u << i;
 	return true;
 }
 
-int mount_use_parse(const struct front *f, const char *owner, const json_t *value,
+int mount_use_parse(const struct admission *a, const char *owner, const json_t *value,
 		    struct mount_use *ret, struct refusal *why)
 {
 	struct mount_word w;
 	size_t i;
 	json_t *v;
 
-	mount_use_default(f, owner, ret);
+	mount_use_default(a, owner, ret);
 	if (!value || json_is_null(value))
 		return 0;
 	*ret = (struct mount_use){ 0 };
@@ -89,13 +89,13 @@ int mount_use_parse(const struct front *f, const char *owner, const json_t *valu
 		if (!json_is_string(v) || !mount_word_parse(json_string_value(v), &w))
 			return refuse(why, "as in [\"/data\", \"/models:ro\"]",
 				      "'mounts' has an invalid place");
-		if (!take(f, owner, &w, ret))
+		if (!take(a, owner, &w, ret))
 			return refuse(why, "name each once", "'mounts' has a place twice");
 	}
 	return 0;
 }
 
-int mount_use_admit(const struct front *f, const char *owner, const struct mount_use *u,
+int mount_use_admit(const struct admission *a, const char *owner, const struct mount_use *u,
 		    struct refusal *why)
 {
 	_buf_ struct buf there = BUF_INIT(sizeof(why->message));
@@ -103,11 +103,11 @@ int mount_use_admit(const struct front *f, const char *owner, const struct mount
 
 	if (!u->missing.place[0])
 		return 0;
-	mount_use_default(f, owner, &may);
-	for (size_t i = 0; i < f->mounts->n; i++)
+	mount_use_default(a, owner, &may);
+	for (size_t i = 0; i < a->cells->mounts->n; i++)
 		if (may.set.has & 1u << i)
 			(void)buf_printf(&there, "%s%s%s", there.len ? ", " : "",
-					 f->mounts->row[i].dst,
+					 a->cells->mounts->row[i].dst,
 					 mount_suffix[may.set.ro & 1u << i ? MOUNT_RO : MOUNT_RW]);
 	(void)refuse(
 		why,
@@ -139,12 +139,12 @@ static void write_word(struct json *j, const char *place, enum mount_mode mode)
 }
 
 /* With the missing one: a record that comes from a daemon with other mounts must not lose it. */
-void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j)
+void mount_use_json(const struct admission *a, const struct mount_use *u, struct json *j)
 {
 	json_array_begin(j);
-	for (size_t i = 0; i < f->mounts->n; i++)
+	for (size_t i = 0; i < a->cells->mounts->n; i++)
 		if (u->set.has & 1u << i)
-			write_word(j, f->mounts->row[i].dst,
+			write_word(j, a->cells->mounts->row[i].dst,
 				   u->set.ro & 1u << i ? MOUNT_RO : MOUNT_RW);
 	if (u->missing.place[0])
 		write_word(j, u->missing.place, u->missing.mode);

@@ -14,7 +14,7 @@
 
 #include "front/support/mounts.h"
 
-struct front;
+struct admission;
 struct json;
 struct refusal;
 
@@ -26,25 +26,25 @@ struct mount_use {
 
 /* mount_use_default() - All mounts that the policy allows @owner: for a request without the field.
  */
-void mount_use_default(const struct front *f, const char *owner, struct mount_use *ret);
+void mount_use_default(const struct admission *a, const char *owner, struct mount_use *ret);
 
 /*
  * mount_use_parse() - @value: of the field, or NULL. The policy is checked later, and after that
  * whether the mount exists (mount_use_admit()): an answer must not reveal mounts of other owners.
  * 0, or -1 with @why.
  */
-int mount_use_parse(const struct front *f, const char *owner, const json_t *value,
+int mount_use_parse(const struct admission *a, const char *owner, const json_t *value,
 		    struct mount_use *ret, struct refusal *why);
 
 /* mount_use_admit() - After the policy: whether each named mount exists. 0, or -1 with @why. */
-int mount_use_admit(const struct front *f, const char *owner, const struct mount_use *u,
+int mount_use_admit(const struct admission *a, const char *owner, const struct mount_use *u,
 		    struct refusal *why);
 
 bool mount_use_equal(const struct mount_use *a, const struct mount_use *b);
 /* mount_use_json() - A list of places, each with its mode. */
-void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j);
+void mount_use_json(const struct admission *a, const struct mount_use *u, struct json *j);
 
 /* mounts_pool() - The policy has changed: set the mounts of cells of the pool. */
-void mounts_pool(struct front *f);
+void mounts_pool(struct admission *a);
 
 #endif

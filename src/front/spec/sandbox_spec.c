@@ -14,21 +14,22 @@
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/policy/egress_rules.h"
+#include "front/spec/admission.h"
 #include "front/spec/code_spec.h"
 #include "front/spec/judge.h"
 #include "front/spec/secret_list.h"
-#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/refusal.h"
 #include "store/store.h"
 
 #define MIB (1024ull * 1024)
 
-void sandbox_spec_default(const struct front *f, const char *owner, struct sandbox_spec *ret)
+void sandbox_spec_default(const struct admission *a, const char *owner, struct sandbox_spec *ret)
 {
-	*ret = (struct sandbox_spec){ .limits = f->spec.limits, .idle_ms = f->config.idle_ms };
-	policy_lower(f, owner, ret);
-	mount_use_default(f, owner, &ret->mounts);
+	*ret = (struct sandbox_spec){ .limits = a->cells->spec.limits,
+				      .idle_ms = a->cells->daemon->config.idle_ms };
+	policy_lower(a, owner, ret);
+	mount_use_default(a, owner, &ret->mounts);
 }
 
 static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
@@ -40,15 +41,15 @@ static int refuse(struct refusal *r, const char *code, const char *field, const 
 }
 
 /* Its name only: whether it is in the store is found out when the policy has allowed it. */
-int sandbox_spec_image(const struct front *f, const json_t *body, char ret[IMAGE_OPENER_REF_MAX],
-		       struct refusal *ret_why)
+int sandbox_spec_image(const struct admission *a, const json_t *body,
+		       char ret[IMAGE_OPENER_REF_MAX], struct refusal *ret_why)
 {
 	const char *image = json_string_value(json_object_get(body, "image"));
 	struct err e = { 0 };
 
 	if (!image)
 		return 0;
-	if (image_name(f, image, ret, &e) == 0)
+	if (image_name(a->cells, image, ret, &e) == 0)
 		return 1;
 	return refuse(
 		ret_why, "image_unavailable", "image",
@@ -118,13 +119,13 @@ static int take_egress(const json_t *body, struct sandbox_spec *ret, struct refu
 
 /* What the store could not keep would otherwise be found out when it is too late to name a field.
  */
-static int check_size(const struct front *f, const struct sandbox_spec *s, struct refusal *r)
+static int check_size(const struct admission *a, const struct sandbox_spec *s, struct refusal *r)
 {
 	_buf_ struct buf b = BUF_INIT(STORE_JSON_MAX);
 	struct json j;
 
 	json_init(&j, &b);
-	sandbox_spec_json(f, s, &j);
+	sandbox_spec_json(a, s, &j);
 	int n = json_finish(&j);
 
 	if (n == -ENOMEM)
@@ -136,16 +137,16 @@ static int check_size(const struct front *f, const struct sandbox_spec *s, struc
 	return 0;
 }
 
-int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *body,
+int sandbox_spec_parse(const struct admission *a, const char *owner, const json_t *body,
 		       struct sandbox_spec *ret, struct refusal *ret_why)
 {
 	const json_t *cpus = json_object_get(body, "cpus");
-	struct cell_spec whole = f->spec;
+	struct cell_spec whole = a->cells->spec;
 	struct err e = { 0 };
 	uint64_t idle_s = 0;
 
-	sandbox_spec_default(f, owner, ret);
-	if (sandbox_spec_image(f, body, ret->image, ret_why) < 0)
+	sandbox_spec_default(a, owner, ret);
+	if (sandbox_spec_image(a, body, ret->image, ret_why) < 0)
 		return -1;
 	struct cell_limits *l = &ret->limits;
 
@@ -174,9 +175,9 @@ int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *b
 	ret->env = json_incref(json_object_get(body, "env"));
 	ret->labels = json_incref(json_object_get(body, "labels"));
 	if (workspace_use_parse(json_object_get(body, "workspace"), &ret->workspace, ret_why) < 0 ||
-	    mount_use_parse(f, owner, json_object_get(body, "mounts"), &ret->mounts, ret_why) < 0 ||
-	    take_egress(body, ret, ret_why) < 0 || code_spec_parse(f, body, ret, ret_why) < 0 ||
-	    check_size(f, ret, ret_why) < 0) {
+	    mount_use_parse(a, owner, json_object_get(body, "mounts"), &ret->mounts, ret_why) < 0 ||
+	    take_egress(body, ret, ret_why) < 0 || code_spec_parse(a, body, ret, ret_why) < 0 ||
+	    check_size(a, ret, ret_why) < 0) {
 		sandbox_spec_free(ret);
 		return -1;
 	}
@@ -234,13 +235,13 @@ static void write_map(struct json *j, const char *name, const json_t *map)
 	json_object_end(j);
 }
 
-void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, struct json *j)
+void sandbox_spec_json(const struct admission *a, const struct sandbox_spec *s, struct json *j)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_begin(j);
-	json_member_str(j, "image", s->image[0] ? s->image : f->images->own.name);
+	json_member_str(j, "image", s->image[0] ? s->image : a->cells->images->own.name);
 	if (s->digest[0])
 		json_member_str(j, "image_digest", s->digest);
 	json_member_uint(j, "memory_mib", s->limits.memory_bytes / MIB);
@@ -263,7 +264,7 @@ void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, stru
 	code_spec_json(s, j);
 	workspace_use_json(&s->workspace, j);
 	json_key(j, "mounts");
-	mount_use_json(f, &s->mounts, j);
+	mount_use_json(a, &s->mounts, j);
 	json_object_end(j);
 }
 

@@ -18,7 +18,7 @@
 #include "wire/image_opener.h"
 #include "wire/warden.h"
 
-struct front;
+struct admission;
 struct json;
 struct refusal;
 
@@ -42,27 +42,27 @@ struct sandbox_spec {
 };
 
 /* sandbox_spec_default() - The daemon's defaults, within the ceilings of @owner. */
-void sandbox_spec_default(const struct front *f, const char *owner, struct sandbox_spec *ret);
+void sandbox_spec_default(const struct admission *a, const char *owner, struct sandbox_spec *ret);
 
 /*
  * sandbox_spec_parse() - @body: checked against the fields of a SandboxSpec; other members are
  * ignored. sandbox_create() checks the policy. 0, or -1 with @ret_why.
  */
-int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *body,
+int sandbox_spec_parse(const struct admission *a, const char *owner, const json_t *body,
 		       struct sandbox_spec *ret, struct refusal *ret_why);
 void sandbox_spec_free(struct sandbox_spec *s);
 
 /* sandbox_spec_image() - `image` of @body as specs have it, "" for the daemon's own. 1; 0 when the
  * body has none, and @ret is not touched; -1 with @ret_why. */
-int sandbox_spec_image(const struct front *f, const json_t *body, char ret[IMAGE_OPENER_REF_MAX],
-		       struct refusal *ret_why);
+int sandbox_spec_image(const struct admission *a, const json_t *body,
+		       char ret[IMAGE_OPENER_REF_MAX], struct refusal *ret_why);
 
 /* sandbox_spec_equal() - Whether two requests of one name ask for the same sandbox. */
 bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
 
 /* sandbox_spec_json() - As an object, with every default filled in. Of env it has only the names:
  * the values may be secrets. */
-void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, struct json *j);
+void sandbox_spec_json(const struct admission *a, const struct sandbox_spec *s, struct json *j);
 
 /* labels_match() - Whether @labels have all of @wanted: an array of KEY=VALUE, or NULL. */
 bool labels_match(const json_t *labels, const json_t *wanted);

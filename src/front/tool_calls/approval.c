@@ -13,10 +13,10 @@
 #include "base/utf8.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/support/random_id.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/audit_tool.h"
+#include "front/tool_calls/tool_calls.h"
 
 static void approval_free(struct approval *a)
 {
@@ -32,8 +32,8 @@ static void unlist(struct approval *a)
 	if (a->over)
 		a->over(a);
 	timer_cancel(&a->timer);
-	loop_undefer(&a->f->loop, &a->ask);
-	LIST_DROP(a->f->approvals, a);
+	loop_undefer(a->tool_calls->loop, &a->ask);
+	LIST_DROP(a->tool_calls->approvals, a);
 	execution_release(a->x);
 }
 
@@ -75,11 +75,11 @@ void approval_drop(struct approval *a)
 	approval_free(a);
 }
 
-static bool too_many(const struct front *f, const char *owner)
+static bool too_many(const struct tool_calls *calls, const char *owner)
 {
 	size_t all = 0, own = 0;
 
-	for (const struct approval *a = f->approvals; a; a = a->next) {
+	for (const struct approval *a = calls->approvals; a; a = a->next) {
 		all++;
 		own += strcmp(a->owner, owner) == 0;
 	}
@@ -98,15 +98,15 @@ static bool fill(struct approval *a, const struct approval_ask *ask)
 
 struct approval *approval_new(struct execution *x, const struct approval_ask *ask)
 {
-	struct front *f = x->f;
-	struct approval *a = too_many(f, x->sandbox->owner) ? NULL : calloc(1, sizeof(*a));
+	struct tool_calls *calls = tool_calls_of(x->sandboxes);
+	struct approval *a = too_many(calls, x->sandbox->owner) ? NULL : calloc(1, sizeof(*a));
 
 	if (!a || !fill(a, ask)) {
 		if (a)
 			approval_free(a);
 		return NULL;
 	}
-	a->f = f;
+	a->tool_calls = calls;
 	a->x = x;
 	random_id(a->id);
 	(void)snprintf(a->owner, sizeof(a->owner), "%s", x->sandbox->owner);
@@ -117,17 +117,17 @@ struct approval *approval_new(struct execution *x, const struct approval_ask *as
 	a->arg = ask->arg;
 	a->timer = (struct timer){ .fn = on_late, .arg = a };
 	a->ask = (struct deferred){ .fn = on_ask, .arg = a };
-	LIST_PUSH(f->approvals, a);
-	timer_set(&f->loop, &a->timer, f->loop.now_ns + a->patience_ms * CLOCK_NS_PER_MS);
+	LIST_PUSH(calls->approvals, a);
+	timer_set(calls->loop, &a->timer, calls->loop->now_ns + a->patience_ms * CLOCK_NS_PER_MS);
 	execution_hold(x);
 	audit_approval_begin(a, ask->call);
-	loop_defer(&f->loop, &a->ask);
+	loop_defer(calls->loop, &a->ask);
 	return a;
 }
 
-struct approval *approval_find(struct front *f, const char *owner, const char *id)
+struct approval *approval_find(struct tool_calls *calls, const char *owner, const char *id)
 {
-	for (struct approval *a = f->approvals; a; a = a->next)
+	for (struct approval *a = calls->approvals; a; a = a->next)
 		if (strcmp(a->id, id) == 0 && strcmp(a->owner, owner) == 0)
 			return a;
 	return NULL;

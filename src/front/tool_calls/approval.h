@@ -19,8 +19,8 @@
 
 struct approval;
 struct execution;
-struct front;
 struct json;
+struct tool_calls;
 
 #define APPROVAL_SHOWN 4096u /* bytes of arguments that a person is shown */
 #define APPROVAL_REASON 500u /* characters */
@@ -44,7 +44,7 @@ struct approval_ask {
 };
 
 struct approval {
-	struct front *f;
+	struct tool_calls *tool_calls;
 	struct approval *prev, *next; /* all of the daemon, the newest first */
 	struct execution *x;
 	char id[33];
@@ -64,7 +64,7 @@ struct approval {
 
 /* approval_new() - NULL: too many wait, or there is no memory. Also asks the execution's sink. */
 struct approval *approval_new(struct execution *x, const struct approval_ask *ask);
-struct approval *approval_find(struct front *f, const char *owner, const char *id);
+struct approval *approval_find(struct tool_calls *calls, const char *owner, const char *id);
 /* approval_decide() - The decision; @a is gone. */
 void approval_decide(struct approval *a, bool yes, const char *by, const char *reason);
 /* approval_drop() - The call waits no more; @a is gone. */

@@ -10,8 +10,8 @@
 #include "base/json.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
 #include "front/tool_calls/ops.h"
+#include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
 
 #define REQUESTS_PER_S 2000u
@@ -28,7 +28,8 @@ static bool open_usage(struct sandbox *s, struct code *c)
 		return false;
 	json_array_foreach(s->spec.servers, i, name)
 	{
-		const struct upstream *u = upstream_find(s->f, json_string_value(name));
+		const struct upstream *u =
+			upstream_find(tool_calls_of(s->sandboxes), json_string_value(name));
 
 		/* One that the configuration has no more: its calls are refused, and need no count.
 		 */
@@ -85,7 +86,7 @@ struct upstream *code_server(struct sandbox *s, const char *name, struct tool_ru
 	{
 		if (strcmp(json_string_value(one), name) != 0)
 			continue;
-		u = upstream_find(s->f, name);
+		u = upstream_find(tool_calls_of(s->sandboxes), name);
 		if (u)
 			*ret = (struct tool_rules_layer){ &u->rules, &s->code->by_server[i] };
 	}
@@ -126,7 +127,8 @@ void code_write(const struct execution *x, struct json *j)
 	json_array_begin(j);
 	json_array_foreach(s->spec.servers, i, name)
 	{
-		const struct upstream *u = upstream_find(s->f, json_string_value(name));
+		const struct upstream *u =
+			upstream_find(tool_calls_of(s->sandboxes), json_string_value(name));
 
 		if (!u)
 			continue;

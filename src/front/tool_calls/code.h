@@ -16,7 +16,6 @@
 #include "mcp/tool_rules.h"
 
 struct execution;
-struct front;
 struct json;
 struct kept_search;
 struct sandbox;

@@ -12,11 +12,12 @@
 #include "base/json.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/code.h"
 #include "front/tool_calls/rpc.h"
+#include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
 
 #define LIST_MAX (32u << 20)
@@ -47,14 +48,14 @@ static void run_servers(struct rpc *r, const json_t *m)
 	json_object_begin(&j);
 	json_key(&j, "servers");
 	json_array_begin(&j);
-	for (size_t i = 0; upstream_at(s->f, i); i++) {
-		const struct upstream *u = upstream_at(s->f, i);
+	for (size_t i = 0; upstream_at(tool_calls_of(s->sandboxes), i); i++) {
+		const struct upstream *u = upstream_at(tool_calls_of(s->sandboxes), i);
 
 		json_object_begin(&j);
 		json_member_str(&j, "name", u->name);
 		json_member_str(&j, "alias", u->alias);
 		json_member_str(&j, "description", u->description);
-		json_member_str(&j, "state", upstream_state(s->f, u));
+		json_member_str(&j, "state", upstream_state(tool_calls_of(s->sandboxes), u));
 		json_member_bool(&j, "loaded", code_server(s, u->name, &ignored) != NULL);
 		json_object_end(&j);
 	}
@@ -216,7 +217,8 @@ struct memory_place ops_place(const struct sandbox *s)
 {
 	const char *project = json_string_value(s->spec.project);
 
-	return (struct memory_place){ s->f->store, s->owner, project ? project : MEMORY_PROJECT };
+	return (struct memory_place){ s->sandboxes->daemon->store, s->owner,
+				      project ? project : MEMORY_PROJECT };
 }
 
 static void run_memory(struct rpc *r, const char *op, const json_t *m)
@@ -226,7 +228,7 @@ static void run_memory(struct rpc *r, const char *op, const json_t *m)
 	struct code *c = r->x->sandbox->code;
 	struct memory_refusal why;
 
-	if (!may_go(c, r->x->f->loop.now_ns)) {
+	if (!may_go(c, r->x->sandboxes->loop->now_ns)) {
 		rpc_fail(r, "rate", "wait a second",
 			 "this sandbox keeps and reads too much at once");
 		return;

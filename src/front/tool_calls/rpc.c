@@ -20,7 +20,7 @@
 #include "front/cell/cell.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/schema.h"
@@ -256,7 +256,7 @@ static void on_request(struct execution *x, struct kernel *s, int64_t id, const 
 		refuse(x, s, id, "bad_request", "a request with this id waits already");
 	else if (x->n_rpcs >= RPC_IN_FLIGHT_MAX)
 		refuse(x, s, id, "busy", "64 requests of this sandbox wait already");
-	else if (!code_may_ask(c, x->f->loop.now_ns))
+	else if (!code_may_ask(c, x->sandboxes->loop->now_ns))
 		refuse(x, s, id, "busy", "too many requests in a second");
 	else if (!(r = rpc_new(x, s, id)))
 		refuse(x, s, id, "internal", "the daemon is out of memory");

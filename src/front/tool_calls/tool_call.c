@@ -17,13 +17,14 @@
 #include "base/err.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
 #include "front/support/random_id.h"
 #include "front/tool_calls/approval.h"
 #include "front/tool_calls/audit_tool.h"
 #include "front/tool_calls/code.h"
 #include "front/tool_calls/rpc.h"
+#include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
 
 #define NAME_MAX_BYTES 256u
@@ -44,9 +45,9 @@ struct tool_call {
 	struct bridge_call call;
 };
 
-static struct front *front_of(const struct tool_call *t)
+static struct bridge_link *bridge_of(const struct tool_call *t)
 {
-	return t->rpc->x->f;
+	return tool_calls_of(t->rpc->x->sandboxes)->bridge;
 }
 
 static void call_free(struct tool_call *t)
@@ -71,7 +72,7 @@ static void on_cancel(struct rpc *r)
 	struct tool_call *t = r->work;
 
 	upstream_forget(&t->ask);
-	bridge_cancel(front_of(t)->bridge, &t->call);
+	bridge_cancel(bridge_of(t), &t->call);
 	if (t->approval)
 		approval_drop(t->approval);
 	note_end(t, r->x, "cancelled", NULL, 0);
@@ -137,8 +138,8 @@ static void call_now(struct tool_call *t)
 
 	t->hurried = left_ms < t->timeout_ms;
 	t->call = (struct bridge_call){ .done = on_result, .arg = t };
-	if (bridge_call(front_of(t)->bridge, &t->call, t->upstream->name, t->tool, t->arguments,
-			t->len, t->hurried ? left_ms : t->timeout_ms, &e) < 0)
+	if (bridge_call(bridge_of(t), &t->call, t->upstream->name, t->tool, t->arguments, t->len,
+			t->hurried ? left_ms : t->timeout_ms, &e) < 0)
 		fail(t, "unavailable", NULL, e.msg);
 }
 
@@ -211,7 +212,7 @@ static void judge(struct tool_call *t)
 		refuse(t, "unknown_tool", "", message);
 		return;
 	}
-	tool_rules_decide(&t->operator_, &own, &call, x->f->loop.now_ns, &d);
+	tool_rules_decide(&t->operator_, &own, &call, x->sandboxes->loop->now_ns, &d);
 	if (d.verdict == TOOL_RULES_MAY_NOT) {
 		refuse(t, d.code, d.rule, d.message);
 		return;
@@ -222,7 +223,7 @@ static void judge(struct tool_call *t)
 	}
 	t->begun = true;
 	t->began_ns = clock_now_ns();
-	tool_rules_spend(&t->operator_, &own, &call, x->f->loop.now_ns);
+	tool_rules_spend(&t->operator_, &own, &call, x->sandboxes->loop->now_ns);
 	x->sandbox->tool_calls++;
 	sandbox_note(x->sandbox);
 	metric_add(M_TOOL_CALLS, 1);

@@ -9,22 +9,29 @@
 
 #include "base/err.h"
 #include "front/sandbox/execution.h"
-#include "front/support/front.h"
+#include "front/sandbox/hooks.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/schema.h"
+#include "front/tool_calls/tool_calls.h"
 
 /* A list of tools is a stranger's text that is parsed here, in the jail. */
 #define LIST_BYTES (16u << 20)
 #define LIST_DEPTH 128u
 #define LIST_VALUES 500000u
 
+struct tool_calls *tool_calls_of(const struct sandboxes *sandboxes)
+{
+	return sandboxes->hooks->tools.part;
+}
+
 static void on_changed(struct bridge_link *l, const struct bridge_server *server)
 {
-	struct front *f = l->arg;
+	struct tool_calls *calls = l->arg;
 
-	for (size_t i = 0; i < f->upstreams->n; i++) {
-		struct upstream *u = &f->upstreams->all[i];
+	for (size_t i = 0; i < calls->upstreams.n; i++) {
+		struct upstream *u = &calls->upstreams.all[i];
 
 		if (server && strcmp(server->name, u->name) != 0)
 			continue;
@@ -46,27 +53,27 @@ static int take(struct upstream *u, const struct bridge_server *s, struct err *e
 	return tool_rules_parse(s->rules, false, where, &u->rules, e);
 }
 
-int upstreams_open(struct front *f, struct err *e)
+int upstreams_open(struct tool_calls *calls, struct err *e)
 {
-	struct bridge_link *l = f->bridge;
+	struct bridge_link *l = calls->bridge;
 	int r = 0;
 
-	f->upstreams->all = calloc(l->n_servers + 1, sizeof(struct upstream));
-	if (!f->upstreams->all)
+	calls->upstreams.all = calloc(l->n_servers + 1, sizeof(struct upstream));
+	if (!calls->upstreams.all)
 		return err_set(e, -ENOMEM, "remember the MCP servers");
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++) {
-		r = take(&f->upstreams->all[i], &l->servers[i], e);
-		f->upstreams->n = i + 1;
+		r = take(&calls->upstreams.all[i], &l->servers[i], e);
+		calls->upstreams.n = i + 1;
 	}
 	l->on_changed = on_changed;
-	l->arg = f;
+	l->arg = calls;
 	return r;
 }
 
-void upstreams_close(struct front *f)
+void upstreams_close(struct tool_calls *calls)
 {
-	for (size_t i = 0; i < f->upstreams->n; i++) {
-		struct upstream *u = &f->upstreams->all[i];
+	for (size_t i = 0; i < calls->upstreams.n; i++) {
+		struct upstream *u = &calls->upstreams.all[i];
 
 		free(u->name);
 		free(u->alias);
@@ -74,26 +81,26 @@ void upstreams_close(struct front *f)
 		tool_rules_free(&u->rules);
 		json_decref(u->tools);
 	}
-	free(f->upstreams->all);
-	*f->upstreams = (struct upstreams){ 0 };
+	free(calls->upstreams.all);
+	calls->upstreams = (struct upstreams){ 0 };
 }
 
-struct upstream *upstream_at(const struct front *f, size_t i)
+struct upstream *upstream_at(const struct tool_calls *calls, size_t i)
 {
-	return i < f->upstreams->n ? &f->upstreams->all[i] : NULL;
+	return i < calls->upstreams.n ? &calls->upstreams.all[i] : NULL;
 }
 
-struct upstream *upstream_find(const struct front *f, const char *name)
+struct upstream *upstream_find(const struct tool_calls *calls, const char *name)
 {
-	for (size_t i = 0; i < f->upstreams->n; i++)
-		if (strcmp(f->upstreams->all[i].name, name) == 0)
-			return &f->upstreams->all[i];
+	for (size_t i = 0; i < calls->upstreams.n; i++)
+		if (strcmp(calls->upstreams.all[i].name, name) == 0)
+			return &calls->upstreams.all[i];
 	return NULL;
 }
 
-const char *upstream_state(const struct front *f, const struct upstream *u)
+const char *upstream_state(const struct tool_calls *calls, const struct upstream *u)
 {
-	const struct bridge_server *s = bridge_server(f->bridge, u->name);
+	const struct bridge_server *s = bridge_server(calls->bridge, u->name);
 
 	return s ? s->state : "failed";
 }
@@ -145,16 +152,17 @@ static void on_list(struct bridge_call *c, const struct bridge_answer *a)
 int upstream_learn(const struct execution *x, struct upstream *u, struct upstream_ask *a,
 		   struct err *e)
 {
-	a->f = x->f;
+	a->tool_calls = tool_calls_of(x->sandboxes);
 	a->upstream = u;
 	a->call = (struct bridge_call){ .done = on_list, .arg = a };
-	return bridge_tools(x->f->bridge, &a->call, u->name, execution_patience_ms(x), e);
+	return bridge_tools(tool_calls_of(x->sandboxes)->bridge, &a->call, u->name,
+			    execution_patience_ms(x), e);
 }
 
 void upstream_forget(struct upstream_ask *a)
 {
-	if (a->f)
-		bridge_cancel(a->f->bridge, &a->call);
+	if (a->tool_calls)
+		bridge_cancel(a->tool_calls->bridge, &a->call);
 }
 
 const json_t *upstream_tool(const struct upstream *u, const char *name)
@@ -173,9 +181,9 @@ bool upstream_read_only(const json_t *tool)
 	return json_is_true(json_object_get(json_object_get(tool, "annotations"), "readOnlyHint"));
 }
 
-const char *upstream_name(const struct front *f, size_t i)
+const char *upstream_name(const struct tool_calls *calls, size_t i)
 {
-	const struct upstream *u = upstream_at(f, i);
+	const struct upstream *u = upstream_at(calls, i);
 
 	return u ? u->name : NULL;
 }

@@ -19,7 +19,7 @@
 
 struct err;
 struct execution;
-struct front;
+struct tool_calls;
 
 struct upstream {
 	char *name, *alias, *description;
@@ -33,16 +33,16 @@ struct upstreams {
 };
 
 /* upstreams_open() - After the bridge's hello. 0 or -errno. */
-int upstreams_open(struct front *f, struct err *e);
-void upstreams_close(struct front *f); /* idempotent */
+int upstreams_open(struct tool_calls *calls, struct err *e);
+void upstreams_close(struct tool_calls *calls); /* idempotent */
 
 /* upstream_at() - The i-th, NULL after the last. */
-struct upstream *upstream_at(const struct front *f, size_t i);
-/* upstream_name() - Its name, for front.server_name. */
-const char *upstream_name(const struct front *f, size_t i);
-struct upstream *upstream_find(const struct front *f, const char *name);
+struct upstream *upstream_at(const struct tool_calls *calls, size_t i);
+/* upstream_name() - Its name, for admission.server_name. */
+const char *upstream_name(const struct tool_calls *calls, size_t i);
+struct upstream *upstream_find(const struct tool_calls *calls, const char *name);
 /* upstream_state() - idle, starting, ready or failed. */
-const char *upstream_state(const struct front *f, const struct upstream *u);
+const char *upstream_state(const struct tool_calls *calls, const struct upstream *u);
 
 /* The struct is the asker's, and zero but for done and arg. */
 struct upstream_ask {
@@ -50,7 +50,7 @@ struct upstream_ask {
 	 * upstream_learn(). */
 	void (*done)(struct upstream_ask *a, const struct bridge_answer *why);
 	void *arg;
-	struct front *f;
+	struct tool_calls *tool_calls;
 	struct upstream *upstream;
 	struct bridge_call call;
 };

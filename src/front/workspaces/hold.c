@@ -11,8 +11,9 @@
 
 #include "base/fd.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/refusal.h"
 #include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
@@ -25,10 +26,17 @@ static bool is_still(const struct workspace_use *u)
 	return u->mode == WORKSPACE_COW || u->allow || u->deny;
 }
 
-int workspaces_admit(struct front *f, const char *owner, const struct workspace_use *use,
-		     const struct sandbox *self, struct refusal *ret)
+static struct workspaces *workspaces_of(const struct sandbox *s)
 {
-	const struct workspace *w = use->name[0] ? workspaces_find(f, owner, use->name) : NULL;
+	return s->sandboxes->hooks->workspace.part;
+}
+
+int workspaces_admit(struct workspaces *workspaces, const char *owner,
+		     const struct workspace_use *use, const struct sandbox *self,
+		     struct refusal *ret)
+{
+	const struct workspace *w = use->name[0] ? workspaces_find(workspaces, owner, use->name) :
+						   NULL;
 
 	if (!use->name[0])
 		return 0;
@@ -36,12 +44,12 @@ int workspaces_admit(struct front *f, const char *owner, const struct workspace_
 		return refusal_set(ret, REFUSAL_NOT_FOUND, "no_such_workspace", "workspace",
 				   "make it first: POST /v1/workspaces",
 				   "you have no workspace '%.64s'", use->name);
-	if (use->mode == WORKSPACE_RW && !w->volume && !f->config.workspace_rw)
+	if (use->mode == WORKSPACE_RW && !w->volume && !workspaces->daemon->config.workspace_rw)
 		return refusal_set(
 			ret, REFUSAL_INVALID, "quota_unavailable", "workspace",
 			"use mode cow and commit, or start the daemon with --workspace-rw",
 			"nothing enforces the quota of a sandbox that writes in place");
-	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
+	for (struct sandbox *s = NULL; (s = workspaces_user(workspaces, w, s));) {
 		const struct workspace_use *u = &s->spec.workspace;
 
 		if (s == self || (use->mode != WORKSPACE_RW && u->mode != WORKSPACE_RW) ||
@@ -105,7 +113,7 @@ static void open_tree(struct sandbox *s, const struct workspace *w)
 	memcpy(q.tree, u->tree, sizeof(q.tree));
 	s->workspace_call.fn = on_open;
 	s->workspace_call.arg = s;
-	if (workspace_store_ask(&s->f->workspaces->store, &s->workspace_call, &q,
+	if (workspace_store_ask(&workspaces_of(s)->store, &s->workspace_call, &q,
 				rules >= 0 ? rules : parts) < 0)
 		fail(s, REFUSAL_UNAVAILABLE, "workspace_failed",
 		     "the workspace store does not answer");
@@ -125,19 +133,19 @@ static void on_filled(struct workspace *w, void *arg, const struct refusal *why)
 bool workspaces_ready(struct sandbox *s)
 {
 	const struct workspace_use *u = &s->spec.workspace;
-	const struct workspace_backing *b = s->f->workspaces->backing;
+	const struct workspace_backing *b = workspaces_of(s)->backing;
 
 	if (!u->name[0] || u->fd)
 		return true;
 	if (s->workspace_call.call.seq || s->workspace_filling)
 		return false;
-	struct workspace *w = workspaces_find(s->f, s->owner, u->name);
+	struct workspace *w = workspaces_find(workspaces_of(s), s->owner, u->name);
 
 	if (!w) {
 		fail(s, REFUSAL_NOT_FOUND, "no_such_workspace", "its workspace has been removed");
-	} else if (b && b->backs(s->f, w)) {
+	} else if (b && b->backs(workspaces_of(s)->buckets, w)) {
 		s->workspace_filling = true;
-		b->fill(s->f, w, on_filled, s);
+		b->fill(workspaces_of(s)->buckets, w, on_filled, s);
 	} else {
 		open_tree(s, w);
 	}
@@ -146,9 +154,10 @@ bool workspaces_ready(struct sandbox *s)
 
 /* ---- releasing ----------------------------------------------------------------------------- */
 
-static bool is_used(const struct front *f, const struct workspace *w, const char *tree)
+static bool is_used(const struct workspaces *workspaces, const struct workspace *w,
+		    const char *tree)
 {
-	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));)
+	for (struct sandbox *s = NULL; (s = workspaces_user(workspaces, w, s));)
 		if (strcmp(s->spec.workspace.tree, tree) == 0 ||
 		    strcmp(s->spec.workspace.base, tree) == 0)
 			return true;
@@ -156,34 +165,35 @@ static bool is_used(const struct front *f, const struct workspace *w, const char
 }
 
 /* The workspace store keeps the newest generation, whatever it is asked to drop. */
-void workspaces_drop(struct front *f, const struct workspace *w, const char *tree)
+void workspaces_drop(struct workspaces *workspaces, const struct workspace *w, const char *tree)
 {
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_DROP };
 
-	if (!tree[0] || is_used(f, w, tree))
+	if (!tree[0] || is_used(workspaces, w, tree))
 		return;
 	memcpy(q.key, w->key, sizeof(w->key));
 	(void)snprintf(q.tree, sizeof(q.tree), "%s", tree);
-	(void)workspace_store_ask(&f->workspaces->store, NULL, &q, -1);
+	(void)workspace_store_ask(&workspaces->store, NULL, &q, -1);
 }
 
-void workspaces_written(struct front *f, struct workspace *w, uint64_t old_generation)
+void workspaces_written(struct workspaces *workspaces, struct workspace *w, uint64_t old_generation)
 {
-	const struct workspace_backing *b = f->workspaces->backing;
+	const struct workspace_backing *b = workspaces->backing;
 
 	w->changed_ms = time_now_ms();
-	(void)workspace_save(f, w, NULL);
-	if (b && b->backs(f, w))
-		b->written(f, w, old_generation);
+	(void)workspace_save(workspaces, w, NULL);
+	if (b && b->backs(workspaces->buckets, w))
+		b->written(workspaces->buckets, w, old_generation);
 }
 
 void workspaces_left(struct sandbox *s)
 {
 	struct workspace_use *u = &s->spec.workspace;
-	struct workspace *w = u->name[0] ? workspaces_find(s->f, s->owner, u->name) : NULL;
+	struct workspace *w = u->name[0] ? workspaces_find(workspaces_of(s), s->owner, u->name) :
+					   NULL;
 	char tree[WORKSPACE_STORE_TREE_MAX], base[WORKSPACE_STORE_TREE_MAX];
 
-	service_link_forget(&s->f->workspaces->store.link, &s->workspace_call.call);
+	service_link_forget(&workspaces_of(s)->store.link, &s->workspace_call.call);
 	if (u->fd)
 		fd_close(u->fd - 1);
 	u->fd = 0;
@@ -192,9 +202,9 @@ void workspaces_left(struct sandbox *s)
 	u->tree[0] = u->base[0] = '\0';
 	if (!w)
 		return;
-	workspaces_drop(s->f, w, tree);
+	workspaces_drop(workspaces_of(s), w, tree);
 	if (strcmp(tree, base) != 0)
-		workspaces_drop(s->f, w, base);
+		workspaces_drop(workspaces_of(s), w, base);
 	if (u->mode == WORKSPACE_RW && tree[0])
-		workspaces_written(s->f, w, w->generation);
+		workspaces_written(workspaces_of(s), w, w->generation);
 }

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/front.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/refusal.h"
@@ -29,18 +29,19 @@
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-struct workspace *workspaces_find(struct front *f, const char *owner, const char *name)
+struct workspace *workspaces_find(struct workspaces *workspaces, const char *owner,
+				  const char *name)
 {
-	for (struct workspace *w = f->workspaces->all; w; w = w->next)
+	for (struct workspace *w = workspaces->all; w; w = w->next)
 		if (!w->removing && strcmp(w->name, name) == 0 && strcmp(w->owner, owner) == 0)
 			return w;
 	return NULL;
 }
 
-struct sandbox *workspaces_user(const struct front *f, const struct workspace *w,
+struct sandbox *workspaces_user(const struct workspaces *workspaces, const struct workspace *w,
 				struct sandbox *at)
 {
-	struct sandbox *s = at ? at->next : f->sandboxes;
+	struct sandbox *s = at ? at->next : workspaces->sandboxes->first;
 
 	while (s &&
 	       (s->state != SANDBOX_RUNNING || s->ending ||
@@ -58,7 +59,7 @@ static void not_recorded(struct refusal *ret, const struct err *e)
 	ret->retry_after_s = 5;
 }
 
-int workspace_save(struct front *f, struct workspace *w, struct refusal *ret)
+int workspace_save(struct workspaces *workspaces, struct workspace *w, struct refusal *ret)
 {
 	char *labels = w->labels ? json_dumps(w->labels, JSON_COMPACT) : NULL;
 	struct err e = { 0 };
@@ -73,7 +74,7 @@ int workspace_save(struct front *f, struct workspace *w, struct refusal *ret)
 		.created_at = (int64_t)w->created_ms,
 		.changed_at = (int64_t)w->changed_ms,
 	};
-	int r = store_workspace_put(f->store, &row, &e);
+	int r = store_workspace_put(workspaces->daemon->store, &row, &e);
 
 	json_alloc_free(labels);
 	if (r == 0)
@@ -94,7 +95,7 @@ static void free_one(struct workspace *w)
 
 static int load_one(const struct store_workspace *row, void *arg)
 {
-	struct front *f = arg;
+	struct workspaces *workspaces = arg;
 	struct workspace *w = calloc(1, sizeof(*w));
 
 	if (!w)
@@ -109,12 +110,13 @@ static int load_one(const struct store_workspace *row, void *arg)
 	w->quota_files = row->quota_files;
 	w->created_ms = (uint64_t)row->created_at;
 	w->changed_ms = (uint64_t)row->changed_at;
-	w->next = f->workspaces->all;
-	f->workspaces->all = w;
+	w->next = workspaces->all;
+	workspaces->all = w;
 	return 0;
 }
 
-struct workspace *workspaces_add(struct front *f, const struct workspace *from, struct refusal *ret)
+struct workspace *workspaces_add(struct workspaces *workspaces, const struct workspace *from,
+				 struct refusal *ret)
 {
 	struct workspace *w = malloc(sizeof(*w));
 	struct err e = { 0 };
@@ -123,7 +125,7 @@ struct workspace *workspaces_add(struct front *f, const struct workspace *from, 
 		(void)refusal_no_memory(ret);
 		return NULL;
 	}
-	if (ledger_record(f->ledger, &e, "workspace.create", from->owner, NULL,
+	if (ledger_record(workspaces->daemon->ledger, &e, "workspace.create", from->owner, NULL,
 			  L_STR("workspace", from->name), L_STR("key", from->key),
 			  L_UINT("quota_bytes", from->quota_bytes)) < 0) {
 		free(w);
@@ -132,29 +134,29 @@ struct workspace *workspaces_add(struct front *f, const struct workspace *from, 
 	}
 	*w = *from;
 	w->created_ms = w->changed_ms = time_now_ms();
-	if (workspace_save(f, w, ret) < 0) {
+	if (workspace_save(workspaces, w, ret) < 0) {
 		free(w);
 		return NULL;
 	}
 	json_incref(w->labels);
-	w->next = f->workspaces->all;
-	f->workspaces->all = w;
+	w->next = workspaces->all;
+	workspaces->all = w;
 	return w;
 }
 
-void workspaces_forget(struct front *f, struct workspace *w)
+void workspaces_forget(struct workspaces *workspaces, struct workspace *w)
 {
-	const struct workspace_backing *b = f->workspaces->backing;
+	const struct workspace_backing *b = workspaces->backing;
 	struct err e = { 0 };
 
-	if (b && b->backs(f, w))
-		b->forgotten(f, w);
-	if (store_workspace_del(f->store, w->key, &e) < 0 ||
-	    ledger_record(f->ledger, &e, "workspace.remove", w->owner, NULL,
+	if (b && b->backs(workspaces->buckets, w))
+		b->forgotten(workspaces->buckets, w);
+	if (store_workspace_del(workspaces->daemon->store, w->key, &e) < 0 ||
+	    ledger_record(workspaces->daemon->ledger, &e, "workspace.remove", w->owner, NULL,
 			  L_STR("workspace", w->name), L_STR("key", w->key)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("workspace", w->name),
 			  F_STR("why", e.msg));
-	for (struct workspace **at = &f->workspaces->all; *at; at = &(*at)->next)
+	for (struct workspace **at = &workspaces->all; *at; at = &(*at)->next)
 		if (*at == w) {
 			*at = w->next;
 			break;
@@ -164,20 +166,20 @@ void workspaces_forget(struct front *f, struct workspace *w)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-int workspaces_open(struct front *f, struct err *e)
+int workspaces_open(struct workspaces *workspaces, struct err *e)
 {
-	return workspace_store_open(&f->workspaces->store, f->config.state, e);
+	return workspace_store_open(&workspaces->store, workspaces->daemon->config.state, e);
 }
 
 /* The list for the workspace store: each workspace, and the trees that sandboxes use. A descriptor
  * or -errno. */
-static int list_known(struct front *f, struct err *e)
+static int list_known(struct workspaces *workspaces, struct err *e)
 {
 	_buf_ struct buf b = BUF_INIT(WORKSPACE_STORE_KNOWN_BYTES);
 
-	for (struct workspace *w = f->workspaces->all; w; w = w->next) {
+	for (struct workspace *w = workspaces->all; w; w = w->next) {
 		(void)buf_puts(&b, w->key);
-		for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
+		for (struct sandbox *s = NULL; (s = workspaces_user(workspaces, w, s));) {
 			if (s->spec.workspace.tree[0])
 				(void)buf_printf(&b, " %s", s->spec.workspace.tree);
 			if (s->spec.workspace.base[0])
@@ -190,26 +192,26 @@ static int list_known(struct front *f, struct err *e)
 	return fd < 0 ? err_set(e, fd, "list the workspaces") : fd;
 }
 
-static int sweep(struct front *f, struct err *e)
+static int sweep(struct workspaces *workspaces, struct err *e)
 {
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_SWEEP };
 	struct workspace_store_reply r;
-	_fd_ int fd = list_known(f, e);
+	_fd_ int fd = list_known(workspaces, e);
 
 	if (fd < 0)
 		return fd;
-	int code = workspace_store_wait(&f->workspaces->store, &q, fd, &r);
+	int code = workspace_store_wait(&workspaces->store, &q, fd, &r);
 
 	return code < 0 ? err_set(e, code, "sweep the workspaces") : 0;
 }
 
-static int look(struct front *f, struct workspace *w)
+static int look(struct workspaces *workspaces, struct workspace *w)
 {
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_LOOK };
 	struct workspace_store_reply r;
 
 	memcpy(q.key, w->key, sizeof(w->key));
-	int code = workspace_store_wait(&f->workspaces->store, &q, -1, &r);
+	int code = workspace_store_wait(&workspaces->store, &q, -1, &r);
 
 	if (code == 0)
 		w->generation = r.generation, w->volume = r.volume;
@@ -230,28 +232,27 @@ static int on_again(struct workspace_store *s, uint32_t life)
 		(struct workspaces *)((char *)s - offsetof(struct workspaces, store));
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_SWEEP, .life = life };
 	struct err e = { 0 };
-	_fd_ int fd = list_known(all->f, &e);
+	_fd_ int fd = list_known(all, &e);
 
 	return fd < 0 ? fd : workspace_store_tell(s, &q, fd);
 }
 
-int workspaces_start(struct front *f, struct err *e)
+int workspaces_start(struct workspaces *workspaces, struct err *e)
 {
-	int r = store_workspace_each(f->store, load_one, f, e);
+	int r = store_workspace_each(workspaces->daemon->store, load_one, workspaces, e);
 
-	f->workspaces->f = f;
-	f->workspaces->store.again = on_again;
+	workspaces->store.again = on_again;
 	if (r == 0)
-		r = sweep(f, e);
-	for (struct workspace *w = f->workspaces->all; r == 0 && w; w = w->next)
-		if (look(f, w) == -EPIPE)
+		r = sweep(workspaces, e);
+	for (struct workspace *w = workspaces->all; r == 0 && w; w = w->next)
+		if (look(workspaces, w) == -EPIPE)
 			r = err_say(e, -EPIPE, "the workspace store ended");
-	return r < 0 ? r : service_link_start(&f->workspaces->store.link, &f->loop, e);
+	return r < 0 ? r : service_link_start(&workspaces->store.link, workspaces->loop, e);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
 
-void workspace_json(struct front *f, const struct workspace *w,
+void workspace_json(struct workspaces *workspaces, const struct workspace *w,
 		    const struct workspace_store_reply *r, struct json *j)
 {
 	const char *key;
@@ -274,15 +275,15 @@ void workspace_json(struct front *f, const struct workspace *w,
 	}
 	json_key(j, "sandboxes");
 	json_array_begin(j);
-	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
+	for (struct sandbox *s = NULL; (s = workspaces_user(workspaces, w, s));) {
 		json_object_begin(j);
 		json_member_str(j, "name", s->name);
 		json_member_str(j, "mode", workspace_mode_name(s->spec.workspace.mode));
 		json_object_end(j);
 	}
 	json_array_end(j);
-	if (f->workspaces->backing && f->workspaces->backing->backs(f, w))
-		f->workspaces->backing->tell(f, w, j);
+	if (workspaces->backing && workspaces->backing->backs(workspaces->buckets, w))
+		workspaces->backing->tell(workspaces->buckets, w, j);
 	time_json(j, "created_at", w->created_ms);
 	time_json(j, "changed_at", w->changed_ms);
 	json_object_end(j);

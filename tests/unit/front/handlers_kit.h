@@ -11,19 +11,21 @@
 #error "include this before front/api/handlers.h"
 #endif
 
-struct front;
 struct http_exchange;
+struct mcp;
+struct notebooks;
 struct route_params;
+struct services;
 
-#define HANDLER(name)                                                                              \
-	void name(struct front *f, struct http_exchange *x, const struct route_params *p);         \
-	void name(struct front *f, struct http_exchange *x, const struct route_params *p)          \
+#define HANDLER_OF(state, name)                                                                    \
+	void name(struct state *state, struct http_exchange *x, const struct route_params *p);     \
+	void name(struct state *state, struct http_exchange *x, const struct route_params *p)      \
 	{                                                                                          \
-		(void)f;                                                                           \
+		(void)state;                                                                       \
 		(void)x;                                                                           \
 		(void)p;                                                                           \
 	}                                                                                          \
-	struct front /* takes the semicolon */
+	struct state /* takes the semicolon */
 
 #include "front/api/handlers.h"
 

@@ -37,7 +37,9 @@ TEST(table)
 		assert_non_null(r->op->summary);
 		assert_non_null(r->op->description);
 		assert_non_null(r->tag);
-		assert_non_null(r->handler);
+		assert_int_equal((r->handler != NULL) + (r->mcp_handler != NULL) +
+					 (r->jupyter_handler != NULL),
+				 1);
 		assert_non_null(r->responses);
 		/* Each is found by its own path: no row hides another. */
 		assert_ptr_equal(find(r->method, r->path), r);
