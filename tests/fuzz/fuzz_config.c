@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else if (*s != '$' && argc < WORDS_MAX)
 			argv[argc++] = s;
 	}
-	int r = config_parse(argc, argv, env, &c, &e);
+	int r = config_parse(argc, argv, env, NULL, &c, &e);
 
 	require(r <= 0 && (e.code < 0) == (r < 0) && (e.msg[0] != '\0') == (r < 0));
 	require(!strchr(e.msg, '\n'));

@@ -36,6 +36,7 @@
 #include "front/main/drain.h"
 #include "front/main/policy_load.h"
 #include "front/main/statedir.h"
+#include "front/mcp/tool.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
 #include "front/spec/mount_use.h"
@@ -388,7 +389,7 @@ int main(int argc, char **argv, char **env)
 	p->daemon.started_ms = time_now_ms();
 	/* A large buffer is a mapping of its own, which is given back when it is freed. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	if (config_parse(argc, argv, env, &p->daemon.config, &e) < 0)
+	if (config_parse(argc, argv, env, mcp_tools_option, &p->daemon.config, &e) < 0)
 		return fail(&e);
 	if (p->daemon.config.help) {
 		(void)printf("usage: caisson serve [OPTIONS]\n\n");

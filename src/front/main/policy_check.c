@@ -20,6 +20,7 @@
 #include "base/options.h"
 #include "client/fail.h"
 #include "front/main/policy_load.h"
+#include "front/mcp/tool.h"
 #include "front/policy/rules.h"
 #include "front/support/config.h"
 
@@ -120,7 +121,7 @@ static int check_with(struct options *p, int argc, char **argv, char **env, stru
 		args = argv + p->end - 1;
 		args[0] = serve;
 	}
-	code = config_parse(p->dashes ? argc - p->end + 1 : 1, args, env, &c, e);
+	code = config_parse(p->dashes ? argc - p->end + 1 : 1, args, env, mcp_tools_option, &c, e);
 	if (code == 0)
 		code = check(p->rest[0], o->json, &c, e);
 	config_free(&c);

@@ -18,6 +18,7 @@
 #include "front/mcp/call.h"
 #include "front/support/operation.h"
 
+struct err;
 struct refusal;
 struct sandbox;
 
@@ -65,6 +66,8 @@ const struct mcp_tool *mcp_tool_find(const struct mcp *mcp, const char *name);
 uint64_t mcp_tools_hash(const struct mcp *mcp, const char *owner);
 /* mcp_tools_check() - Whether every word of --tools is "default", "all" or the name of a tool. */
 bool mcp_tools_check(const char *list, char *unknown, size_t size);
+/* mcp_tools_option() - The same for config_parse(). */
+int mcp_tools_option(const char *v, struct err *e);
 
 /*
  * mcp_obtain_sandbox() - The caller's running sandbox that args.session_id names. One that does not

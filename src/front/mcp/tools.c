@@ -23,7 +23,6 @@
 #include "front/policy/policy.h"
 #include "front/sandbox/execution.h"
 #include "front/spec/judge.h"
-#include "front/support/config_check.h"
 #include "front/support/schema.h"
 #include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
@@ -126,7 +125,7 @@ bool mcp_tools_check(const char *list, char *unknown, size_t size)
 	return true;
 }
 
-int config_check_tools(const char *v, struct err *e)
+int mcp_tools_option(const char *v, struct err *e)
 {
 	char unknown[64];
 

@@ -62,6 +62,14 @@ static int set_format(void *target, const char *v, struct err *e)
 	return 0;
 }
 
+/* Layers above know the names of tools: see config_parse(). */
+static config_check_fn *tools_checker;
+
+static int check_tools(const char *v, struct err *e)
+{
+	return tools_checker ? tools_checker(v, e) : 0;
+}
+
 static const struct option_row rows[] = {
 	{ "--listen", NULL, "ADDR:PORT", OPTION_TEXT, AT(listen), .check = config_check_address,
 	  .initial = "127.0.0.1:8001", .help = "address to serve HTTP on, or none" },
@@ -183,7 +191,7 @@ static const struct option_row rows[] = {
 	{ "--workspace-bucket", NULL, "NAME=PLACE", OPTION_COMMAS, AT(workspace_buckets),
 	  .check = config_check_mapping, .max = LIST_ITEMS,
 	  .help = "keep the workspace [OWNER/]NAME in s3://BUCKET/PREFIX; may be repeated" },
-	{ "--tools", NULL, "NAMES", OPTION_TEXT, AT(tools), .check = config_check_tools,
+	{ "--tools", NULL, "NAMES", OPTION_TEXT, AT(tools), .check = check_tools,
 	  .initial = "default",
 	  .help = "tools that MCP clients are offered: default, all, or names" },
 	{ "--egress-ca", NULL, "FILE", OPTION_TEXT, AT(egress_ca),
@@ -376,11 +384,13 @@ static int collect(struct config *c, int argc, char **argv, struct err *e)
 	return options_arguments(p, argc, argv, e);
 }
 
-int config_parse(int argc, char **argv, char **env, struct config *ret, struct err *e)
+int config_parse(int argc, char **argv, char **env, config_check_fn *tools, struct config *ret,
+		 struct err *e)
 {
 	struct config *c = ret;
 	int r;
 
+	tools_checker = tools;
 	memset(c, 0, sizeof(*c));
 	c->parsed = table();
 	/* Before all else: these two work whatever the environment holds. */

@@ -96,11 +96,14 @@ struct config {
  * config_parse() - Defaults, then @env, then the arguments.
  * @argv: argv[0] is the verb and not looked at.
  * @env: like environ.
+ * @tools: checks the value of --tools, and returns 0 or a negative errno; NULL: any value is good.
  *
  * Strings are borrowed from @argv and @env, or owned by @ret. With --help or --version the rest is
  * not looked at. Return: 0, or -EINVAL (-ENOMEM); @ret may be given to config_free() either way.
  */
-int config_parse(int argc, char **argv, char **env, struct config *ret, struct err *e);
+typedef int config_check_fn(const char *v, struct err *e);
+int config_parse(int argc, char **argv, char **env, config_check_fn *tools, struct config *ret,
+		 struct err *e);
 
 /* config_free() - Release what @c owns. A daemon keeps its configuration for ever. */
 void config_free(struct config *c);

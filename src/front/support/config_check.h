@@ -14,8 +14,6 @@ int config_check_socket(const char *v, struct err *e);  /* absolute path that fi
 							   or none */
 int config_check_user(const char *v, struct err *e);    /* name of a user */
 int config_check_image(const char *v, struct err *e);   /* host, dir:PATH, or a reference */
-int config_check_tools(const char *v, struct err *e);   /* names of tools, or default, or all:
-							   mcp/tools.c, which has the names */
 int config_check_prefix(const char *v, struct err *e);  /* prefix of variables that are secrets */
 int config_check_command(const char *v, struct err *e); /* words with spaces between them */
 int config_check_resolver(const char *v, struct err *e); /* numeric address and port */

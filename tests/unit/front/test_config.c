@@ -44,7 +44,7 @@ static int parse_lists(const char *const *args, const char *const *vars)
 		env[n] = (char *)(uintptr_t)vars[n];
 	env[n] = NULL;
 	err = (struct err){ 0 };
-	return config_parse(argc, argv, env, &c, &err);
+	return config_parse(argc, argv, env, NULL, &c, &err);
 }
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__ })

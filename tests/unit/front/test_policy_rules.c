@@ -298,7 +298,7 @@ static bool agree(const char *text)
 	struct config c;
 	struct rules *r = parse(text);
 
-	assert_int_equal(config_parse(1, argv, env, &c, NULL), 0);
+	assert_int_equal(config_parse(1, argv, env, NULL, &c, NULL), 0);
 	bool good = rules_agree(r, &c, &report);
 
 	rules_free(r);
