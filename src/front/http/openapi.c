@@ -4,7 +4,7 @@
  *
  * Paths, parameters and request bodies are written from the tables and their fields, the same rows
  * that dispatch and check requests, so that the document cannot promise what the daemon does not
- * do. Fields are written by schema_write.c. The schemas of answers (components) are a JSON file
+ * do. Fields are written by support/field.c. The schemas of answers (components) are a JSON file
  * beside this one, compiled in.
  *
  * The responses of a route are in its rows; errors that follow from its form (a body, a query, a
@@ -60,14 +60,14 @@ static const struct field key_header[] = {
 static void write_body(struct json *j, const struct route *r)
 {
 	json_member_object(j, "requestBody");
-	json_member_bool(j, "required", r->content || schema_any_required(r->op->fields, IN_BODY));
+	json_member_bool(j, "required", r->content || fields_required(r->op->fields, IN_BODY));
 	json_member_object(j, "content");
 	json_member_object(j, r->content ? r->content : "application/json");
 	json_key(j, "schema");
 	if (r->content)
 		json_raw(j, BINARY, sizeof(BINARY) - 1);
 	else
-		schema_write(j, r->op->fields, IN_BODY);
+		fields_write(j, r->op->fields, IN_BODY);
 	json_object_end(j);
 	json_object_end(j);
 	json_object_end(j);
@@ -84,7 +84,7 @@ static void write_params(struct json *j, const struct field *fields, unsigned in
 		if (f->description)
 			json_member_str(j, "description", f->description);
 		json_key(j, "schema");
-		schema_write_type(j, f);
+		field_write_type(j, f);
 		if (f->example)
 			json_member_raw(j, "example", f->example);
 		json_object_end(j);

@@ -163,7 +163,7 @@ static void write_tool(struct json *j, const struct mcp_tool *t)
 	if (t->input_schema)
 		json_raw(j, t->input_schema, strlen(t->input_schema));
 	else
-		schema_write(j, op->fields, IN_TOOL);
+		fields_write(j, op->fields, IN_TOOL);
 	if (t->output_schema) {
 		json_key(j, "outputSchema");
 		json_raw(j, t->output_schema, strlen(t->output_schema));

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct json;
+
 enum field_kind {
 	FIELD_STRING,
 	FIELD_INTEGER,
@@ -69,5 +71,14 @@ const struct field *field_named(const struct field *fields, unsigned int in, con
 void field_set_timeouts(uint64_t timeout_ms, uint64_t max_timeout_ms);
 double field_max(const struct field *f);
 const char *field_fallback(const struct field *f);
+
+bool fields_required(const struct field *fields, unsigned int in); /* any of them */
+/*
+ * fields_write() - JSON Schema of an object with the fields in @in. Optional members of a body may
+ * be null, which means absent; tools are described without that.
+ */
+void fields_write(struct json *j, const struct field *fields, unsigned int in);
+/* field_write_type() - Type, bounds, values and default of one field, without its words. */
+void field_write_type(struct json *j, const struct field *f);
 
 #endif

@@ -10,7 +10,6 @@
  * Messages quote what the client sent only where it is short and helps; the JSON writer escapes it.
  */
 #include "front/support/schema.h"
-#include "front/support/json_alloc.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -19,7 +18,9 @@
 #include <sys/random.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/utf8.h"
+#include "front/support/json_alloc.h"
 
 void schema_setup(void)
 {
@@ -28,48 +29,6 @@ void schema_setup(void)
 	json_alloc_setup();
 	(void)!getrandom(&seed, sizeof(seed), 0);
 	json_object_seed(seed ? seed : 1);
-}
-
-/* ---- lists of fields ----------------------------------------------------------------------- */
-
-static double timeout_max_s = 120;
-static char timeout_fallback[24] = "30"; /* empty: none */
-
-void field_set_timeouts(uint64_t timeout_ms, uint64_t max_timeout_ms)
-{
-	timeout_max_s = (double)max_timeout_ms / 1000;
-	timeout_fallback[0] = '\0';
-	if (timeout_ms > 0)
-		(void)snprintf(timeout_fallback, sizeof(timeout_fallback), "%.15g",
-			       (double)timeout_ms / 1000);
-}
-
-double field_max(const struct field *f)
-{
-	return f->daemon_timeout ? timeout_max_s : f->max;
-}
-
-const char *field_fallback(const struct field *f)
-{
-	if (f->daemon_timeout)
-		return timeout_fallback[0] ? timeout_fallback : NULL;
-	return f->fallback;
-}
-
-const struct field *field_from(const struct field *f, unsigned int in)
-{
-	while (f && f->name && in && f->in && !(f->in & in))
-		f++;
-	return f && f->name ? f : NULL;
-}
-
-const struct field *field_named(const struct field *fields, unsigned int in, const char *name)
-{
-	const struct field *f = field_from(fields, in);
-
-	while (f && strcmp(f->name, name) != 0)
-		f = field_from(f + 1, in);
-	return f;
 }
 
 /* ---- errors -------------------------------------------------------------------------------- */
@@ -174,42 +133,46 @@ bool schema_values_ok(const char *text, size_t len, size_t max)
 	return scan(text, len, UINT_MAX).values <= max;
 }
 
+/* Faults of a text, as jansson names them; the last row is for all others. */
+static const struct {
+	enum json_error_code fault;
+	const char *code, *message;
+	bool placed; /* the message tells where the fault is */
+	const char *hint;
+} faults[] = {
+	{ json_error_duplicate_key, "duplicate_key", "a member occurs twice", true,
+	  "each name may occur once in an object" },
+	{ json_error_numeric_overflow, "out_of_range", "a number is too large", true,
+	  "integers have at most 64 bits" },
+	{ json_error_end_of_input_expected, "malformed_json", "something follows the JSON value",
+	  true, "send one JSON object and nothing else" },
+	{ json_error_premature_end_of_input, "malformed_json", "the JSON text ends too early",
+	  false, "a quote, bracket or brace is not closed" },
+	{ json_error_unknown, "malformed_json", "not JSON", true,
+	  "names and strings stand in double quotes, and line breaks in them are \\n" },
+};
+
+static bool no_memory(struct schema_error *e)
+{
+	return fail(e, REFUSAL_UNAVAILABLE, "out_of_memory", NULL, "the daemon is out of memory");
+}
+
 static void parser_error(const json_error_t *j, struct schema_error *e)
 {
+	char place[64] = "";
+	size_t i = 0;
+
 	/* Whenever the text is at fault jansson says what is wrong with it. */
-	switch (j->text[0] ? json_error_code(j) : json_error_out_of_memory) {
-	case json_error_duplicate_key:
-		(void)fail(e, REFUSAL_MALFORMED, "duplicate_key", NULL,
-			   "a member occurs twice, at line %d column %d", j->line, j->column);
-		hint(e, "each name may occur once in an object");
-		break;
-	case json_error_numeric_overflow:
-		(void)fail(e, REFUSAL_MALFORMED, "out_of_range", NULL,
-			   "a number is too large, at line %d column %d", j->line, j->column);
-		hint(e, "integers have at most 64 bits");
-		break;
-	case json_error_end_of_input_expected:
-		(void)fail(e, REFUSAL_MALFORMED, "malformed_json", NULL,
-			   "something follows the JSON value, at line %d column %d", j->line,
-			   j->column);
-		hint(e, "send one JSON object and nothing else");
-		break;
-	case json_error_out_of_memory:
-		(void)fail(e, REFUSAL_UNAVAILABLE, "out_of_memory", NULL,
-			   "the daemon is out of memory");
-		break;
-	case json_error_premature_end_of_input:
-		(void)fail(e, REFUSAL_MALFORMED, "malformed_json", NULL,
-			   "the JSON text ends too early");
-		hint(e, "a quote, bracket or brace is not closed");
-		break;
-	default:
-		(void)fail(e, REFUSAL_MALFORMED, "malformed_json", NULL,
-			   "not JSON, at line %d column %d", j->line, j->column);
-		hint(e,
-		     "names and strings stand in double quotes, and line breaks in them are \\n");
-		break;
+	if (!j->text[0] || json_error_code(j) == json_error_out_of_memory) {
+		(void)no_memory(e);
+		return;
 	}
+	while (i + 1 < ARRAY_SIZE(faults) && faults[i].fault != json_error_code(j))
+		i++;
+	if (faults[i].placed)
+		(void)snprintf(place, sizeof(place), ", at line %d column %d", j->line, j->column);
+	(void)fail(e, REFUSAL_MALFORMED, faults[i].code, NULL, "%s%s", faults[i].message, place);
+	hint(e, "%s", faults[i].hint);
 }
 
 json_t *schema_load(const char *text, size_t len, struct schema_error *ret)
@@ -242,60 +205,36 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret)
 
 /* ---- the fields ---------------------------------------------------------------------------- */
 
+static const char *const type_names[] = {
+	[JSON_OBJECT] = "an object",
+	[JSON_ARRAY] = "an array",
+	[JSON_STRING] = "a string",
+	[JSON_INTEGER] = "an integer",
+	[JSON_REAL] = "a number with a fraction",
+	[JSON_TRUE] = "a boolean",
+	[JSON_FALSE] = "a boolean",
+	[JSON_NULL] = "null",
+};
+
 static const char *type_name(const json_t *v)
 {
-	switch (json_typeof(v)) {
-	case JSON_OBJECT:
-		return "an object";
-	case JSON_ARRAY:
-		return "an array";
-	case JSON_STRING:
-		return "a string";
-	case JSON_INTEGER:
-		return "an integer";
-	case JSON_REAL:
-		return "a number with a fraction";
-	case JSON_TRUE:
-	case JSON_FALSE:
-		return "a boolean";
-	case JSON_NULL:
-		break;
-	}
-	return "null";
+	return type_names[json_typeof(v)];
 }
 
-static bool type_fits(const json_t *v, enum field_kind kind)
-{
-	switch (kind) {
-	case FIELD_STRING:
-		return json_is_string(v);
-	case FIELD_INTEGER:
-		return json_is_integer(v);
-	case FIELD_NUMBER:
-		return json_is_number(v);
-	case FIELD_BOOLEAN:
-		return json_is_boolean(v);
-	case FIELD_STRING_MAP:
-		return json_is_object(v);
-	case FIELD_STRING_LIST:
-		return json_is_array(v);
-	case FIELD_OBJECT:
-		return json_is_object(v);
-	case FIELD_TEXT_OR_OBJECT:
-		return json_is_object(v) || json_is_string(v);
-	}
-	return false;
-}
+#define TYPE(name_) (1u << JSON_##name_)
 
-static const char *const kind_names[] = {
-	[FIELD_STRING] = "a string",
-	[FIELD_INTEGER] = "an integer",
-	[FIELD_NUMBER] = "a number",
-	[FIELD_BOOLEAN] = "true or false",
-	[FIELD_STRING_MAP] = "an object of strings",
-	[FIELD_STRING_LIST] = "an array of strings",
-	[FIELD_OBJECT] = "an object",
-	[FIELD_TEXT_OR_OBJECT] = "a string or an object",
+static const struct {
+	const char *name;
+	unsigned int types; /* of JSON values */
+} kinds[] = {
+	[FIELD_STRING] = { "a string", TYPE(STRING) },
+	[FIELD_INTEGER] = { "an integer", TYPE(INTEGER) },
+	[FIELD_NUMBER] = { "a number", TYPE(INTEGER) | TYPE(REAL) },
+	[FIELD_BOOLEAN] = { "true or false", TYPE(TRUE) | TYPE(FALSE) },
+	[FIELD_STRING_MAP] = { "an object of strings", TYPE(OBJECT) },
+	[FIELD_STRING_LIST] = { "an array of strings", TYPE(ARRAY) },
+	[FIELD_OBJECT] = { "an object", TYPE(OBJECT) },
+	[FIELD_TEXT_OR_OBJECT] = { "a string or an object", TYPE(STRING) | TYPE(OBJECT) },
 };
 
 static bool bounded(const struct field *f)
@@ -317,12 +256,10 @@ static bool check_string(const json_t *v, const struct field *f, struct schema_e
 	const char *s = json_string_value(v);
 	size_t len = json_string_length(v), chars = count_chars(s, len);
 
-	if (bounded(f) && ((double)chars < f->min || (double)chars > f->max)) {
-		(void)fail(e, REFUSAL_INVALID, "out_of_range", f->name,
-			   "'%s' has %zu characters, and must have %.0f to %.0f", f->name, chars,
-			   f->min, f->max);
-		return false;
-	}
+	if (bounded(f) && ((double)chars < f->min || (double)chars > f->max))
+		return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+			    "'%s' has %zu characters, and must have %.0f to %.0f", f->name, chars,
+			    f->min, f->max);
 	if (!f->nul && memchr(s, '\0', len))
 		return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
 			    "'%s' holds a NUL character", f->name);
@@ -357,9 +294,30 @@ static bool check_number(const json_t *v, const struct field *f, struct schema_e
 
 	if (!bounded(f) || (n >= f->min && n <= field_max(f)))
 		return true;
-	(void)fail(e, REFUSAL_INVALID, "out_of_range", f->name,
-		   "'%s' must be between %.15g and %.15g", f->name, f->min, field_max(f));
-	return false;
+	return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+		    "'%s' must be between %.15g and %.15g", f->name, f->min, field_max(f));
+}
+
+static bool check_size(size_t n, const struct field *f, struct schema_error *e)
+{
+	if (!bounded(f) || ((double)n >= f->min && (double)n <= f->max))
+		return true;
+	return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+		    "'%s' must have %.0f to %.0f members", f->name, f->min, f->max);
+}
+
+/* @name: of a member that is no string, for the message. */
+static bool check_member(const json_t *member, const char *name, bool nul, const struct field *f,
+			 struct schema_error *e)
+{
+	if (!json_is_string(member))
+		return fail(e, REFUSAL_INVALID, "wrong_type", f->name,
+			    "the members of '%s' must be strings, and %s is %s", f->name, name,
+			    type_name(member));
+	if (!nul && strlen(json_string_value(member)) != json_string_length(member))
+		return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
+			    "'%s' holds a NUL character", f->name);
+	return true;
 }
 
 static bool check_map(json_t *v, const struct field *f, struct schema_error *e)
@@ -367,44 +325,30 @@ static bool check_map(json_t *v, const struct field *f, struct schema_error *e)
 	const char *key;
 	json_t *member;
 
-	if (bounded(f) &&
-	    ((double)json_object_size(v) < f->min || (double)json_object_size(v) > f->max))
-		return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
-			    "'%s' must have %.0f to %.0f members", f->name, f->min, f->max);
+	if (!check_size(json_object_size(v), f, e))
+		return false;
 	json_object_foreach(v, key, member)
 	{
-		if (!json_is_string(member)) {
-			char name[sizeof(e->field)];
+		char text[sizeof(e->field)], name[sizeof(e->field) + 2];
 
-			copy_text(name, sizeof(name), key, strlen(key));
-			return fail(e, REFUSAL_INVALID, "wrong_type", f->name,
-				    "the members of '%s' must be strings, and '%s' is %s", f->name,
-				    name, type_name(member));
-		}
-		if (strlen(json_string_value(member)) != json_string_length(member))
-			return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
-				    "'%s' holds a NUL character", f->name);
+		copy_text(text, sizeof(text), key, strlen(key));
+		(void)snprintf(name, sizeof(name), "'%s'", text);
+		if (!check_member(member, name, false, f, e))
+			return false;
 	}
 	return true;
 }
 
 static bool check_list(const json_t *v, const struct field *f, struct schema_error *e)
 {
-	size_t n = json_array_size(v);
+	if (!check_size(json_array_size(v), f, e))
+		return false;
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		char name[32];
 
-	if (bounded(f) && ((double)n < f->min || (double)n > f->max))
-		return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
-			    "'%s' must have %.0f to %.0f members", f->name, f->min, f->max);
-	for (size_t i = 0; i < n; i++) {
-		const json_t *member = json_array_get(v, i);
-
-		if (!json_is_string(member))
-			return fail(e, REFUSAL_INVALID, "wrong_type", f->name,
-				    "the members of '%s' must be strings, and number %zu is %s",
-				    f->name, i + 1, type_name(member));
-		if (!f->nul && strlen(json_string_value(member)) != json_string_length(member))
-			return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
-				    "'%s' holds a NUL character", f->name);
+		(void)snprintf(name, sizeof(name), "number %zu", i + 1);
+		if (!check_member(json_array_get(v, i), name, f->nul, f, e))
+			return false;
 	}
 	return true;
 }
@@ -426,9 +370,9 @@ static bool check_field(json_t *object, const struct field *f, struct schema_err
 			hint(e, "as in {\"%s\": %s}", f->name, f->example);
 		return false;
 	}
-	if (!type_fits(v, f->kind)) {
+	if (!(kinds[f->kind].types & 1u << json_typeof(v))) {
 		(void)fail(e, REFUSAL_INVALID, "wrong_type", f->name, "'%s' must be %s, not %s",
-			   f->name, kind_names[f->kind], type_name(v));
+			   f->name, kinds[f->kind].name, type_name(v));
 		if (f->example)
 			hint(e, "as in {\"%s\": %s}", f->name, f->example);
 		return false;
@@ -481,11 +425,9 @@ static bool check_unknown(json_t *object, const struct field *fields, unsigned i
 bool schema_check(json_t *object, const struct field *fields, unsigned int in,
 		  struct schema_error *ret)
 {
-	if (!json_is_object(object)) {
-		(void)fail(ret, REFUSAL_INVALID, "not_an_object", NULL,
-			   "the body must be a JSON object, not %s", type_name(object));
-		return false;
-	}
+	if (!json_is_object(object))
+		return fail(ret, REFUSAL_INVALID, "not_an_object", NULL,
+			    "the body must be a JSON object, not %s", type_name(object));
 	if (!check_unknown(object, fields, in, ret))
 		return false;
 	for (const struct field *f = field_from(fields, in); f; f = field_from(f + 1, in))
@@ -499,11 +441,10 @@ json_t *schema_parse(const char *body, size_t len, const struct field *fields, u
 {
 	json_t *object;
 
-	if (len == 0 && !schema_any_required(fields, in)) {
+	if (len == 0 && !fields_required(fields, in)) {
 		object = json_object();
 		if (!object)
-			(void)fail(ret, REFUSAL_UNAVAILABLE, "out_of_memory", NULL,
-				   "the daemon is out of memory");
+			(void)no_memory(ret);
 		return object;
 	}
 	if (len == 0) {

@@ -62,14 +62,4 @@ bool schema_values_ok(const char *text, size_t len, size_t max);
  * so. 0: there are none. */
 uint64_t schema_ms(const json_t *body, const char *key);
 
-/*
- * schema_write() - JSON Schema of an object with the fields in @in. Optional members of a body may
- * be null, which means absent; tools are described without that.
- */
-struct json;
-void schema_write(struct json *j, const struct field *fields, unsigned int in);
-/* schema_write_type() - Type, bounds, values and default of one field, without its words. */
-void schema_write_type(struct json *j, const struct field *f);
-bool schema_any_required(const struct field *fields, unsigned int in);
-
 #endif

@@ -1,15 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema_write.c - The fields of a request as JSON Schema, for clients.
+ * field.c - Lists of the fields of requests: searched, and written as JSON Schema for clients.
  *
- * Written from the rows that schema.c checks requests against: bounds, values, patterns and
- * defaults are the same. The OpenAPI document (http/openapi.c) and the list of MCP tools contain
- * it.
+ * The JSON Schema is written from the rows that schema.c checks requests against: bounds, values,
+ * patterns and defaults are the same. The OpenAPI document (http/openapi.c) and the list of MCP
+ * tools contain it.
  */
+#include "front/support/field.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "front/support/schema.h"
+
+/* ---- lists of fields ----------------------------------------------------------------------- */
+
+static double timeout_max_s = 120;
+static char timeout_fallback[24] = "30"; /* empty: none */
+
+void field_set_timeouts(uint64_t timeout_ms, uint64_t max_timeout_ms)
+{
+	timeout_max_s = (double)max_timeout_ms / 1000;
+	timeout_fallback[0] = '\0';
+	if (timeout_ms > 0)
+		(void)snprintf(timeout_fallback, sizeof(timeout_fallback), "%.15g",
+			       (double)timeout_ms / 1000);
+}
+
+double field_max(const struct field *f)
+{
+	return f->daemon_timeout ? timeout_max_s : f->max;
+}
+
+const char *field_fallback(const struct field *f)
+{
+	if (f->daemon_timeout)
+		return timeout_fallback[0] ? timeout_fallback : NULL;
+	return f->fallback;
+}
+
+const struct field *field_from(const struct field *f, unsigned int in)
+{
+	while (f && f->name && in && f->in && !(f->in & in))
+		f++;
+	return f && f->name ? f : NULL;
+}
+
+const struct field *field_named(const struct field *fields, unsigned int in, const char *name)
+{
+	const struct field *f = field_from(fields, in);
+
+	while (f && strcmp(f->name, name) != 0)
+		f = field_from(f + 1, in);
+	return f;
+}
+
+bool fields_required(const struct field *fields, unsigned int in)
+{
+	const struct field *f = field_from(fields, in);
+
+	while (f && !f->required)
+		f = field_from(f + 1, in);
+	return f;
+}
+
+/* ---- JSON Schema --------------------------------------------------------------------------- */
 
 static const char *const kind_types[] = {
 	[FIELD_STRING] = "string",     [FIELD_INTEGER] = "integer",
@@ -85,28 +140,19 @@ static void write_field(struct json *j, const struct field *f, bool nullable, co
 	json_object_end(j);
 }
 
-void schema_write_type(struct json *j, const struct field *f)
+void field_write_type(struct json *j, const struct field *f)
 {
 	write_field(j, f, false, NULL);
 }
 
-bool schema_any_required(const struct field *fields, unsigned int in)
-{
-	const struct field *f = field_from(fields, in);
-
-	while (f && !f->required)
-		f = field_from(f + 1, in);
-	return f;
-}
-
-void schema_write(struct json *j, const struct field *fields, unsigned int in)
+void fields_write(struct json *j, const struct field *fields, unsigned int in)
 {
 	const struct field *f;
 
 	json_object_begin(j);
 	json_member_str(j, "type", "object");
 	json_member_bool(j, "additionalProperties", false);
-	if (schema_any_required(fields, in)) {
+	if (fields_required(fields, in)) {
 		json_member_array(j, "required");
 		for (f = field_from(fields, in); f; f = field_from(f + 1, in))
 			if (f->required)
