@@ -16,10 +16,8 @@
 #include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
 #include "front/operations/operations.h"
-#include "front/sandbox/exec_result.h"
 #include "front/sandbox/process.h"
 #include "front/support/daemon.h"
-#include "front/support/time_text.h"
 
 #define COMMAND_CHARS 200u
 
@@ -95,22 +93,11 @@ static void put_process(const struct process *p, struct json *j, struct buf *tex
 	const char *command = command_of(p, &len, &cut);
 
 	json_object_begin(j);
-	json_member_str(j, "process_id", p->id);
-	json_member_str(j, "state", p->exited ? "exited" : "running");
-	if (p->exited) {
-		json_member_int(j, "exit_code", p->command.verdict.exit_code);
-		exec_cause_members(&p->command.verdict, j);
-	}
+	process_members(p, j);
 	json_key(j, "command");
 	(void)json_strn(j, command, len);
 	if (cut)
 		json_member_bool(j, "command_truncated", true);
-	json_member_int(j, "pid", p->command.pid);
-	time_json(j, "started_at", p->started_ms);
-	if (p->exited)
-		time_json(j, "ended_at", p->ended_ms);
-	json_member_uint(j, "stdout_bytes", p->spool[COMMAND_STDOUT].bytes);
-	json_member_uint(j, "stderr_bytes", p->spool[COMMAND_STDERR].bytes);
 	json_object_end(j);
 	if (p->exited)
 		(void)buf_printf(text, "process_id %s: exited with %d: ", p->id,

@@ -394,32 +394,36 @@ size_t processes_alive(const struct sandbox *s)
 	return s->processes ? s->processes->n_alive : 0;
 }
 
-void process_json(const struct process *p, struct json *j)
+void process_members(const struct process *p, struct json *j)
 {
-	const struct command *c = &p->command;
-	json_t *word;
-	size_t i;
-
-	json_object_begin(j);
 	json_member_str(j, "process_id", p->id);
-	json_member_str(j, "cmd", json_string_value(p->cmd));
-	json_key(j, "args");
-	json_array_begin(j);
-	json_array_foreach(p->args, i, word) json_str(j, json_string_value(word));
-	json_array_end(j);
-	json_member_str(j, "cwd", json_string_value(p->cwd));
-	json_member_bool(j, "pty", c->pty);
 	json_member_str(j, "state", p->exited ? "exited" : "running");
-	json_member_int(j, "pid", c->pid);
+	json_member_int(j, "pid", p->command.pid);
 	if (p->exited) {
-		json_member_int(j, "exit_code", c->verdict.exit_code);
-		exec_cause_members(&c->verdict, j);
+		json_member_int(j, "exit_code", p->command.verdict.exit_code);
+		exec_cause_members(&p->command.verdict, j);
 	}
 	time_json(j, "started_at", p->started_ms);
 	if (p->exited)
 		time_json(j, "ended_at", p->ended_ms);
 	json_member_uint(j, "stdout_bytes", p->spool[COMMAND_STDOUT].bytes);
 	json_member_uint(j, "stderr_bytes", p->spool[COMMAND_STDERR].bytes);
+}
+
+void process_json(const struct process *p, struct json *j)
+{
+	json_t *word;
+	size_t i;
+
+	json_object_begin(j);
+	process_members(p, j);
+	json_member_str(j, "cmd", json_string_value(p->cmd));
+	json_key(j, "args");
+	json_array_begin(j);
+	json_array_foreach(p->args, i, word) json_str(j, json_string_value(word));
+	json_array_end(j);
+	json_member_str(j, "cwd", json_string_value(p->cwd));
+	json_member_bool(j, "pty", p->command.pty);
 	json_member_bool(j, "truncated",
 			 p->spool[COMMAND_STDOUT].loss != SPOOL_WHOLE ||
 				 p->spool[COMMAND_STDERR].loss != SPOOL_WHOLE);

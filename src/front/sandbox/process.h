@@ -73,7 +73,10 @@ void process_unlisten(struct process_listener *l); /* idempotent */
 /* process_resume() - A listener that was congested is not any more. */
 void process_resume(struct process *p);
 
-/* process_json() - The object. */
+/* process_members() - Its id, state, result, times and numbers of bytes, into an object that is
+ * open: the members that every wire shows. */
+void process_members(const struct process *p, struct json *j);
+/* process_json() - The object, over HTTP. */
 void process_json(const struct process *p, struct json *j);
 /* processes_json() - `processes`, an array, the oldest first, into an object that is open. */
 void processes_json(const struct sandbox *s, struct json *j);
