@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "front/api/execute_request.h"
 #include "front/api/find_sandbox.h"
@@ -41,8 +40,7 @@
 
 #define ANSWER_MAX (128u << 20)
 #define EVENT_MAX (1u << 20)
-#define AWAY_NS (60 * CLOCK_NS_PER_S) /* a reader that went may come back */
-#define AWAY_BYTES (256u << 10)       /* said meanwhile, before the command waits */
+#define AWAY_BYTES (256u << 10) /* written while nobody reads, before the command waits */
 
 struct exec {
 	struct exec *prev, *next;
@@ -56,8 +54,8 @@ struct exec {
 	struct record *record;
 	bool stream;
 	struct text_joiner joiners[COMMAND_STREAMS];
-	struct timer away;   /* since nobody reads any more */
-	uint64_t away_bytes; /* said since */
+	struct deferred deserted;
+	uint64_t away_bytes; /* written since nobody reads any more */
 };
 
 static struct exec *all; /* that run */
@@ -83,7 +81,7 @@ static void event_output(struct exec *e, enum command_stream stream, const char 
 
 static void free_exec(struct exec *e)
 {
-	timer_cancel(&e->away);
+	loop_undefer(e->sandboxes->loop, &e->deserted);
 	idempotency_drop(e->idempotency);
 	if (e->prev)
 		e->prev->next = e->next;
@@ -268,22 +266,22 @@ bool exec_interrupt(const char *execution_id)
 	return false;
 }
 
-static void on_away(struct timer *t)
+static void stop(struct deferred *d)
 {
-	struct exec *e = t->arg;
+	struct exec *e = d->arg;
 
-	if (stream_log_readers(e->record->log) == 0)
-		command_stop(&e->command);
+	command_stop(&e->command);
 }
 
-/* In a sandbox without a name nobody can come back. */
+/* In a sandbox without a name nobody can come back. Later, because a reader may find itself lost
+ * while the command writes an event. */
 static void on_deserted(void *arg)
 {
 	struct exec *e = arg;
-	uint64_t patience = e->sandbox->name[0] ? AWAY_NS : 0;
 
 	e->away_bytes = 0;
-	timer_set(e->sandboxes->loop, &e->away, e->sandboxes->loop->now_ns + patience);
+	if (!e->sandbox->name[0])
+		loop_defer(e->sandboxes->loop, &e->deserted);
 }
 
 static const struct stream_ops stream_ops = { .drained = on_drained, .deserted = on_deserted };
@@ -367,8 +365,7 @@ static struct exec *make(struct sandbox *s, const json_t *body, bool stream, str
 	e->command.ops = &ops;
 	e->command.owner = e;
 	e->command.timeout_ms = timeout_ms;
-	e->away.fn = on_away;
-	e->away.arg = e;
+	e->deserted = (struct deferred){ .fn = stop, .arg = e };
 	random_id(e->id);
 	e->next = all;
 	if (all)

@@ -2,9 +2,9 @@
 /*
  * exec.h - A command for which a client waits: one answer at the end, or events on the way.
  *
- * A client that goes away cancels its command, unless it said that it may ask again
- * (Idempotency-Key). One that reads events has a minute to come back for the rest; meanwhile the
- * command goes on until it has said more than is kept for it, and then waits.
+ * A client that goes away means the same as for an execution (execution_reply.h). While nobody
+ * reads the events of a command in a named sandbox, the command goes on until it has written 256
+ * KiB, and then waits for a reader or for the end of its time.
  */
 #ifndef CAISSON_FRONT_EXEC_H
 #define CAISSON_FRONT_EXEC_H
