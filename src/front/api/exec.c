@@ -14,11 +14,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/api/execute_request.h"
 #include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
 #include "front/cell/image_use.h"
 #include "front/http/idempotency.h"
 #include "front/http/reply.h"
+#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
 #include "front/output/output_text.h"
@@ -414,4 +415,28 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
 	s->executions++;
 	e->record->asked_ms = time_files_ms(); /* when we hear that it runs it may be over */
 	command_run(&e->command, s);
+}
+
+/* ---- the routes ---------------------------------------------------------------------------- */
+
+static void run(struct services *services, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+
+	if (s && idempotency_begin_once(
+			 x, stream_format_of(x, json_is_true(json_object_get(body, "stream"))) !=
+				    STREAM_NONE))
+		exec_begin(x, s, body);
+	json_decref(body);
+}
+
+void handle_exec(struct services *services, struct http_exchange *x, const struct route_params *p)
+{
+	run(services, x, p);
+}
+
+void handle_shell(struct services *services, struct http_exchange *x, const struct route_params *p)
+{
+	run(services, x, p);
 }

@@ -2,7 +2,7 @@
 /*
  * exec.h - A command for which a client waits: one answer at the end, or events on the way.
  *
- * A client that goes away means the same as for an execution (execution_reply.h). While nobody
+ * A client that goes away means the same as for an execution (execute.h). While nobody
  * reads the events of a command in a named sandbox, the command goes on until it has written 256
  * KiB, and then waits for a reader or for the end of its time.
  */

@@ -231,3 +231,27 @@ void handle_execution_search(struct services *services, struct http_exchange *x,
 		output_search(x, &q, spool_of(r, query) == &r->err ? find_err : find_out);
 	json_decref(query);
 }
+
+/* ---- what was said ------------------------------------------------------------------------- */
+
+#define LOG_MAX (TAIL_MAX + 1)
+
+void handle_sandbox_logs(struct services *services, struct http_exchange *x,
+			 const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LOG_MAX);
+	json_t *query = request_query(x, context_of(x)->route);
+	struct sandbox *s = query ? own_sandbox(services, x, p) : NULL;
+	const json_t *lines = json_object_get(query, "tail");
+	char bytes[24];
+
+	if (s) {
+		tail_read(&s->log, lines ? (size_t)json_integer_value(lines) : SIZE_MAX, &b);
+		reply_headers(x);
+		/* Where this ends in all that was written: who asks again knows what is new. */
+		(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)s->log.bytes);
+		http_add_header(x, "X-Log-Bytes", bytes);
+		http_reply(x, 200, "text/plain", buf_str(&b), b.len);
+	}
+	json_decref(query);
+}

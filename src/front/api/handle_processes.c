@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/api/execute_request.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/api/spool_reply.h"

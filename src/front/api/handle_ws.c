@@ -9,7 +9,7 @@
  * the end {"type":"done","result":{...}} or {"type":"refused","error":{...}}. One execution at a
  * time per socket; a second one meanwhile is refused. The events come from the log of the
  * execution's record, as for every other stream, and closing the socket means what leaving a stream
- * means (execution_reply.h): in a session the code goes on, without a client to ask.
+ * means (execute.h): in a session the code goes on, without a client to ask.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +18,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/api/execute_request.h"
-#include "front/api/execution_reply.h"
+#include "front/api/execute.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"

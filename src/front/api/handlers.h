@@ -53,7 +53,7 @@ HANDLER(handle_sandbox_logs);
 HANDLER(handle_run_python);
 HANDLER(handle_run_shell);
 
-/* handle_exec.c, handle_processes.c, attach.c: below /v1/sandboxes/{name} */
+/* exec.c, handle_processes.c, attach.c: below /v1/sandboxes/{name} */
 HANDLER(handle_exec);
 HANDLER(handle_shell);
 HANDLER(handle_process_start);

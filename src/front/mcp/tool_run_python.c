@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "front/api/execute_request.h"
+#include "front/api/execute.h"
 #include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/mcp.h"

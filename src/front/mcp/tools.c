@@ -189,10 +189,8 @@ void mcp_method_tools_list(struct mcp_call *c)
 			write_tool(&a.j, t);
 	json_array_end(&a.j);
 	mcp_page_end(&page, &a.j);
-	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->mcp->sandboxes->admission->policy->rules); /* owners
-											       may
-											       differ
-											     */
+	/* Owners may differ. */
+	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->mcp->sandboxes->admission->policy->rules);
 	mcp_answer_end(c, &a);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* services.h - What the wires offer to clients: sandboxes and their features. */
+/* services.h - Sandboxes and their features, which the wires offer to clients. */
 #ifndef CAISSON_FRONT_OPERATIONS_SERVICES_H
 #define CAISSON_FRONT_OPERATIONS_SERVICES_H
 

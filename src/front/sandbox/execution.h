@@ -177,7 +177,7 @@ void execution_json(const struct execution *x, struct json *j);
 /* execution_exec_json() - ExecResult, the one of /v1. */
 void execution_exec_json(const struct execution *x, struct json *j);
 
-/* ---- records (execution_record.c) ---------------------------------------------------------- */
+/* ---- records (execution_json.c) ------------------------------------------------------------ */
 
 /* execution_keep() - Before it is queued in @s: make a record of it there. False without memory. */
 bool execution_keep(struct execution *x, struct sandbox *s);

@@ -1,10 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* execution_json.c - The one result object, for every wire. */
+/*
+ * execution_json.c - An execution as JSON: its events, its result, and the record that keeps them.
+ *
+ * The record's result is an ExecResult, for a client that asks for it by id. The last event of the
+ * stream has the form of the request that began it: a client that resumes a stream reads the same
+ * stream.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/buf.h"
 #include "base/json.h"
+#include "front/output/output_text.h"
+#include "front/output/stream_log.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
+#include "front/support/json_alloc.h"
+#include "front/support/refusal.h"
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+const char *event_name(enum event_kind kind)
+{
+	static const char *const names[EVENT_KINDS_] = {
+		[EVENT_STDOUT] = "stdout",
+		[EVENT_STDERR] = "stderr",
+		[EVENT_DISPLAY] = "display",
+		[EVENT_RESULT] = "result",
+		[EVENT_ERROR] = "error",
+		[EVENT_INPUT_REQUEST] = "input_request",
+		[EVENT_CLEAR_OUTPUT] = "clear_output",
+	};
+
+	return names[kind];
+}
+
+void event_json(const struct event *ev, struct buf *out)
+{
+	struct json j;
+
+	if (ev->members) {
+		json_alloc_dump(out, ev->members);
+		return;
+	}
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_key(&j, "data");
+	if (json_strn(&j, ev->text, ev->len)) {
+		json_key(&j, "data_base64");
+		json_base64(&j, ev->text, ev->len);
+	}
+	json_object_end(&j);
+	if (json_finish(&j) < 0 && !out->err)
+		out->err = -EMSGSIZE;
+}
+
+/* ---- ExecResult ---------------------------------------------------------------------------- */
+
+void exec_cause_members(const struct result *r, struct json *j)
+{
+	json_member_str(j, "status", result_status_name(r->status));
+	if (r->cause != CAUSE_NONE)
+		json_member_str(j, "cause", result_cause_name(r->cause));
+	if (r->limit) {
+		json_member_uint(j, "limit", r->limit);
+		json_member_uint(j, "peak", r->peak);
+	}
+	if (r->hint[0])
+		json_member_str(j, "hint", r->hint);
+	if (r->signo)
+		json_member_str(j, "signal",
+				sigabbrev_np(r->signo) ? sigabbrev_np(r->signo) : "RT");
+}
+
+void exec_result_members(const struct exec_result *r, struct json *j)
+{
+	bool cut = output_json(r->out, j, "stdout", r->chars);
+
+	cut |= output_json(r->err, j, "stderr", r->chars);
+	output_both_json(r->out, r->err, j, r->chars);
+	json_member_int(j, "exit_code", r->verdict->exit_code);
+	json_member_bool(j, "ok", r->verdict->exit_code == 0);
+	json_member_bool(j, "truncated", cut || r->dropped);
+	exec_cause_members(r->verdict, j);
+	json_key(j, "execution_time");
+	json_double(j, (double)r->outcome->wall_ns / 1e9, 6);
+	result_usage_json(j, r->outcome);
+	json_member_str(j, "execution_id", r->execution_id);
+}
+
+/* ---- results of executions ----------------------------------------------------------------- */
 
 static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 {
@@ -28,7 +118,7 @@ static void write_streams(const struct execution *x, struct json *j)
 	json_double(j, (double)(x->ended_ns - x->started_ns) / 1e9, 6);
 }
 
-/* What only kernels have. */
+/* The members that only kernels have. */
 static void write_kernel(const struct execution *x, struct json *j)
 {
 	raw_or_null(j, "result", &x->result);
@@ -78,4 +168,75 @@ void execution_exec_json(const struct execution *x, struct json *j)
 	write_kernel(x, j);
 	json_member_str(j, "language", x->language->name);
 	json_object_end(j);
+}
+
+/* ---- the record ---------------------------------------------------------------------------- */
+
+#define ANSWER_MAX (128u << 20)
+
+bool execution_keep(struct execution *x, struct sandbox *s)
+{
+	x->record = record_new(&s->records, x->id, x->language->name,
+			       output_reserve(x->sandboxes->daemon->config.max_output));
+	if (!x->record)
+		return false;
+	x->streams[STREAM_STDOUT] = &x->record->out;
+	x->streams[STREAM_STDERR] = &x->record->err;
+	return true;
+}
+
+bool execution_readers_behind(struct execution *x)
+{
+	return x->record && x->record->log && stream_log_congested(x->record->log);
+}
+
+static void write_answer(const struct execution *x, struct buf *b,
+			 void (*write)(const struct execution *x, struct json *j))
+{
+	struct json j;
+
+	if (x->refusal.kind) {
+		refusal_json(&x->refusal, b);
+		return;
+	}
+	json_init(&j, b);
+	write(x, &j);
+	(void)json_finish(&j); /* b->err */
+}
+
+const struct buf *execution_answer_json(struct execution *x)
+{
+	if (x->answer.len == 0) {
+		buf_init(&x->answer, ANSWER_MAX);
+		write_answer(x, &x->answer,
+			     x->write_result ? x->write_result : execution_exec_json);
+	}
+	return &x->answer;
+}
+
+static const char *text_of(const struct buf *b)
+{
+	return b->err ? error_unwritten(b->err) : buf_str(b);
+}
+
+void execution_close_record(struct execution *x)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct record *r = x->record;
+
+	x->record = NULL;
+	if (x->refusal.kind && !r->started_ms && !r->log) { /* it never began */
+		record_drop(r);
+		return;
+	}
+	const char *event = text_of(execution_answer_json(x)), *result = event;
+
+	if (x->write_result) {
+		write_answer(x, &b, execution_exec_json);
+		result = text_of(&b);
+	}
+	if (x->refusal.kind)
+		record_finish(r, "refused", "refused", result, event);
+	else
+		record_finish(r, "done", result_status_name(x->verdict.status), result, event);
 }

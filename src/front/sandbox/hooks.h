@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks.h - What the parts above the sandbox do in its life.
+ * hooks.h - The functions of the parts above that take part in the life of a sandbox.
  *
  * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its
  * secrets, its ports, the tools that its code calls and the wires that watch it are parts that know
@@ -35,11 +35,11 @@ struct workspaces;
 struct sandbox_hooks {
 	struct {
 		struct egresses *part;
-		bool (*ready)(const struct sandbox *s); /* whoever wants in may be let in */
+		bool (*ready)(const struct sandbox *s); /* requests may enter the cell */
 		void (*install)(struct sandbox *s);     /* make it so; sandbox_step() follows */
 		void (*drop)(struct sandbox *s);        /* the cell is over */
 		void (*free)(struct sandbox *s);        /* so is the sandbox */
-		/* What was refused since @since_ns, for a person to act on. False: nothing. */
+		/* The last refusal since @since_ns, for a person to act on. False: none. */
 		bool (*hint)(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
 	} egress;
 	struct {

@@ -60,7 +60,7 @@ struct process {
 
 /*
  * process_new() - Start what @body (checked) says; @l hears whether it did, perhaps at once. -1
- * with @ret: it can not be tried.
+ * with @ret: it cannot be tried.
  */
 int process_new(struct sandbox *s, const json_t *body, struct process_listener *l,
 		struct refusal *ret);
@@ -73,8 +73,8 @@ void process_unlisten(struct process_listener *l); /* idempotent */
 /* process_resume() - A listener that was congested is not any more. */
 void process_resume(struct process *p);
 
-/* process_members() - Its id, state, result, times and numbers of bytes, into an object that is
- * open: the members that every wire shows. */
+/* process_members() - Its id, state, result, times and numbers of bytes, which every wire shows,
+ * into an object that is open. */
 void process_members(const struct process *p, struct json *j);
 /* process_json() - The object, over HTTP. */
 void process_json(const struct process *p, struct json *j);

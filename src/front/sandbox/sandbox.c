@@ -1,26 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.c - What is done in one sandbox: executions, one after another, and whoever has entered.
+ * sandbox.c - Finding sandboxes, and the work in one: executions, one after another, and the
+ * entries of other requests.
  *
  * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in
  * who waits; and if no execution runs and one waits, get it a kernel of its language and run it.
- * Each of these may take a while and then calls sandbox_step() again. Rooms are had from
- * sandbox_room.c; the beginning of a sandbox is in sandbox_life.c, its end in sandbox_end.c.
+ * Each of these may take a while and then calls sandbox_step() again. Cells come from
+ * sandbox_cell.c; the beginning of a sandbox is in sandbox_life.c, its end in sandbox_end.c.
  */
 #include "front/sandbox/sandbox.h"
 
 #include <stdio.h>
-
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "front/cell/cell.h"
+#include "front/cell/image_use.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/command.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandboxes.h"
+#include "front/spec/judge.h"
 #include "front/support/metrics.h"
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name)
+{
+	for (struct sandbox *s = sandboxes->first; s; s = s->next)
+		if (s->name[0] && strcmp(s->name, name) == 0 && strcmp(s->owner, owner) == 0)
+			return s;
+	return NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(struct sandbox *const *)a)->name, (*(struct sandbox *const *)b)->name);
+}
+
+struct sandbox **sandboxes_of(const struct sandboxes *sandboxes, const char *owner,
+			      const char *after, size_t *ret_n)
+{
+	struct sandbox **all;
+	size_t n = 0;
+
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
+		n++;
+	all = calloc(n + 1, sizeof(struct sandbox *));
+	n = 0;
+	for (struct sandbox *s = sandboxes->first; s && all; s = s->next)
+		if (s->name[0] && strcmp(s->owner, owner) == 0 &&
+		    (!after || strcmp(s->name, after) > 0))
+			all[n++] = s;
+	if (n > 0)
+		qsort(all, n, sizeof(struct sandbox *), by_name);
+	*ret_n = n;
+	return all;
+}
+
+const char *sandbox_state_name(enum sandbox_state s)
+{
+	static const char *const names[] = { "running", "stopped", "lost" };
+
+	return names[s];
+}
+
+void sandboxes_count(const struct sandboxes *sandboxes, const char *owner, size_t *ret_sandboxes,
+		     size_t *ret_executions)
+{
+	*ret_sandboxes = *ret_executions = 0;
+	for (const struct sandbox *s = sandboxes->first; s; s = s->next) {
+		if (s->spec.fetcher || (owner && strcmp(s->owner, owner) != 0))
+			continue;
+		*ret_sandboxes += s->state == SANDBOX_RUNNING;
+		*ret_executions += s->n_queued + commands_in(s);
+	}
+}
 
 /* ---- the list of who entered --------------------------------------------------------------- */
 
@@ -113,14 +170,13 @@ static void run_next(struct sandbox *s, struct execution *x)
 
 void sandbox_step(struct sandbox *s)
 {
-	/* While it is being stopped nothing begins, and whoever waits hears of its end. */
+	/* While it is being stopped nothing begins, and all that wait are told of its end. */
 	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING)
 		return;
 	if (s->cell && cell_settling(s->cell)) /* a moment, after the front before us was killed */
 		return;
-	if (s->cell && s->cell->sealed && !s->sandboxes->hooks->egress.ready(s)) { /* nobody is let
-									      in before it is there
-									    */
+	/* Nobody is let in before the way out is there. */
+	if (s->cell && s->cell->sealed && !s->sandboxes->hooks->egress.ready(s)) {
 		if (s->head || s->entries)
 			timer_cancel(&s->idle_timer);
 		s->sandboxes->hooks->egress.install(s);
@@ -146,7 +202,44 @@ void sandbox_step(struct sandbox *s)
 		run_next(s, s->head);
 }
 
-/* ---- whoever is inside --------------------------------------------------------------------- */
+void sandbox_queue(struct sandbox *s, struct execution *x)
+{
+	struct refusal why;
+
+	if (s->state != SANDBOX_RUNNING || s->stopping) {
+		execution_refuse(x, REFUSAL_CONFLICT, "sandbox_stopped", NULL, 0,
+				 "the sandbox is %s: %s",
+				 s->stopping ? "being stopped" : sandbox_state_name(s->state),
+				 s->reason);
+		return;
+	}
+	if (s->n_queued >= SANDBOX_QUEUE_MAX) {
+		metric_add(M_REJECTED_BUSY, 1);
+		execution_refuse(x, REFUSAL_TOO_MANY, "session_busy", NULL, SANDBOXES_RETRY_S,
+				 "%u executions wait for this session already", SANDBOX_QUEUE_MAX);
+		return;
+	}
+	if (!s->image->has_language[x->language->id]) {
+		execution_no_language(x, s->image);
+		sandbox_step(s);
+		return;
+	}
+	if (policy_queue(s->sandboxes->admission, s->owner, &x->timeout_ms, &why) < 0) {
+		execution_refuse_as(x, &why);
+		sandbox_step(s); /* without a name it was for this one alone */
+		return;
+	}
+	x->sandbox = s;
+	x->next = NULL;
+	*s->tail = x;
+	s->tail = &x->next;
+	s->n_queued++;
+	s->sandboxes->n_queued++;
+	metric_set(G_QUEUED, s->sandboxes->n_queued - s->sandboxes->n_busy);
+	sandbox_step(s);
+}
+
+/* ---- entries ------------------------------------------------------------------------------- */
 
 void sandbox_enter(struct sandbox *s, struct entry *en)
 {
@@ -225,16 +318,4 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		}
 	metric_set(G_QUEUED, s->sandboxes->n_queued - s->sandboxes->n_busy);
 	sandbox_step(s);
-}
-
-void sandboxes_count(const struct sandboxes *sandboxes, const char *owner, size_t *ret_sandboxes,
-		     size_t *ret_executions)
-{
-	*ret_sandboxes = *ret_executions = 0;
-	for (const struct sandbox *s = sandboxes->first; s; s = s->next) {
-		if (s->spec.fetcher || (owner && strcmp(s->owner, owner) != 0))
-			continue;
-		*ret_sandboxes += s->state == SANDBOX_RUNNING;
-		*ret_executions += s->n_queued + commands_in(s);
-	}
 }

@@ -24,7 +24,6 @@
 #include "front/support/mounts.h"
 
 #define WANT_NS (30 * CLOCK_NS_PER_S)
-#define BUSY_RETRY_S 1u
 
 /* ---- the cell's words ---------------------------------------------------------------------- */
 
@@ -181,7 +180,7 @@ static void on_gone(struct cell *r, const struct cell_usage *u)
 static void no_cell(struct sandbox *s, enum refusal_kind kind, const char *code, const char *what,
 		    const char *message)
 {
-	struct refusal why = { .kind = kind, .code = code, .retry_after_s = BUSY_RETRY_S };
+	struct refusal why = { .kind = kind, .code = code, .retry_after_s = SANDBOXES_RETRY_S };
 
 	(void)snprintf(why.message, sizeof(why.message), "%s%.280s", what, message);
 	sandbox_no_cell(s, &why);

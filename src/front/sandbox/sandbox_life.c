@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_life.c - How sandboxes come to be: admission, names, deadlines; and how executions come
- * to them.
+ * sandbox_life.c - How sandboxes come to be: admission, names, deadlines.
  *
  * Whatever makes one, or lets one that was lost begin anew, passes the same judges first: how many
  * there are, the policy, mounts, workspace, image, secrets. One that is refused is not made, or
@@ -24,48 +23,6 @@
 #include "front/support/metrics.h"
 #include "front/support/random_id.h"
 #include "front/support/time_text.h"
-
-#define BUSY_RETRY_S 1u
-
-struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name)
-{
-	for (struct sandbox *s = sandboxes->first; s; s = s->next)
-		if (s->name[0] && strcmp(s->name, name) == 0 && strcmp(s->owner, owner) == 0)
-			return s;
-	return NULL;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp((*(struct sandbox *const *)a)->name, (*(struct sandbox *const *)b)->name);
-}
-
-struct sandbox **sandboxes_of(const struct sandboxes *sandboxes, const char *owner,
-			      const char *after, size_t *ret_n)
-{
-	struct sandbox **all;
-	size_t n = 0;
-
-	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
-		n++;
-	all = calloc(n + 1, sizeof(struct sandbox *));
-	n = 0;
-	for (struct sandbox *s = sandboxes->first; s && all; s = s->next)
-		if (s->name[0] && strcmp(s->owner, owner) == 0 &&
-		    (!after || strcmp(s->name, after) > 0))
-			all[n++] = s;
-	if (n > 0)
-		qsort(all, n, sizeof(struct sandbox *), by_name);
-	*ret_n = n;
-	return all;
-}
-
-const char *sandbox_state_name(enum sandbox_state s)
-{
-	static const char *const names[] = { "running", "stopped", "lost" };
-
-	return names[s];
-}
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
@@ -346,41 +303,4 @@ struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, c
 	if (!s)
 		sandbox_spec_free(&spec);
 	return s;
-}
-
-void sandbox_queue(struct sandbox *s, struct execution *x)
-{
-	struct refusal why;
-
-	if (s->state != SANDBOX_RUNNING || s->stopping) {
-		execution_refuse(x, REFUSAL_CONFLICT, "sandbox_stopped", NULL, 0,
-				 "the sandbox is %s: %s",
-				 s->stopping ? "being stopped" : sandbox_state_name(s->state),
-				 s->reason);
-		return;
-	}
-	if (s->n_queued >= SANDBOX_QUEUE_MAX) {
-		metric_add(M_REJECTED_BUSY, 1);
-		execution_refuse(x, REFUSAL_TOO_MANY, "session_busy", NULL, BUSY_RETRY_S,
-				 "%u executions wait for this session already", SANDBOX_QUEUE_MAX);
-		return;
-	}
-	if (!s->image->has_language[x->language->id]) {
-		execution_no_language(x, s->image);
-		sandbox_step(s);
-		return;
-	}
-	if (policy_queue(s->sandboxes->admission, s->owner, &x->timeout_ms, &why) < 0) {
-		execution_refuse_as(x, &why);
-		sandbox_step(s); /* without a name it was for this one alone */
-		return;
-	}
-	x->sandbox = s;
-	x->next = NULL;
-	*s->tail = x;
-	s->tail = &x->next;
-	s->n_queued++;
-	s->sandboxes->n_queued++;
-	metric_set(G_QUEUED, s->sandboxes->n_queued - s->sandboxes->n_busy);
-	sandbox_step(s);
 }

@@ -8,6 +8,7 @@
 #include "front/spec/admission.h"
 
 #define SANDBOXES_QUEUE_MAX 512u /* executions that wait for a sandbox */
+#define SANDBOXES_RETRY_S 1u     /* when all are busy */
 
 struct sandboxes {
 	struct daemon *daemon;
@@ -21,8 +22,9 @@ struct sandboxes {
 	struct stream_bank *streams;             /* events of streamed executions */
 	struct sandbox *first;                   /* named and anonymous, all that live */
 	size_t n;                                /* that run */
-	size_t n_busy, n_queued;   /* executions: in a cell; these and those that wait */
-	struct timer forget_timer; /* old idempotency keys */
+	size_t n_queued;                         /* executions that wait or run */
+	size_t n_busy;                           /* those that run */
+	struct timer forget_timer;               /* old idempotency keys */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admission.h - What requests are compared with: the defaults of the daemon, its images and mounts,
- * the operator's policy and servers. */
+/* admission.h - The measure of requests: the defaults of the daemon, its images and mounts, the
+ * operator's policy and servers. */
 #ifndef CAISSON_FRONT_SPEC_ADMISSION_H
 #define CAISSON_FRONT_SPEC_ADMISSION_H
 

@@ -1,23 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execution_reply.h - The one road of an execution over HTTP: POST /execute, its WebSocket, and
- * /v1.
+ * execute.h - The one road of an execution over HTTP: POST /execute, its WebSocket, and /v1.
  *
  * A client that waits for one answer and goes away cancels the execution, unless an Idempotency-Key
  * lets it ask again. A client that reads events and goes away does not: in a named sandbox the
  * execution goes on, and its events wait for the client's return. In a sandbox without a name
  * nobody can return, so the execution ends with its last reader.
  */
-#ifndef CAISSON_FRONT_EXECUTION_REPLY_H
-#define CAISSON_FRONT_EXECUTION_REPLY_H
+#ifndef CAISSON_FRONT_API_EXECUTE_H
+#define CAISSON_FRONT_API_EXECUTE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "front/http/stream_out.h"
 
 struct execution;
 struct http_exchange;
+struct refusal;
 struct sandbox;
+struct sandboxes;
+struct sink;
+
+/*
+ * ask_execution() - What @owner asks for. @body: checked against the fields of POST /execute. NULL
+ * with @ret filled when it cannot be run.
+ */
+struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, const json_t *body,
+				const struct sink *sink, void *user, struct refusal *ret);
+
+/* ask_session() - The name in it, or NULL. */
+const char *ask_session(const json_t *body);
 
 /*
  * execution_reply() - Queue @e in @s and answer @x: without a format with the result, else with

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execute.c - Code in a kernel, over HTTP: of a session (POST /execute), of a named sandbox, and of
+ * a sandbox that is made for it and ends after it.
+ *
+ * From the request to an execution, then between the execution and its exchange. Answered at the
+ * end, the exchange and the execution point at each other until one of them is over. Streamed, they
+ * do not: the execution writes the log of its record, stream_out reads it, and either may end
+ * first.
+ */
+#include "front/api/execute.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/api/exec.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/cell/image_use.h"
+#include "front/http/idempotency.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/operations/services.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/record.h"
+#include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandboxes.h"
+#include "front/spec/judge.h"
+#include "front/support/metrics.h"
+#include "front/support/refusal.h"
+#include "front/support/schema.h"
+#include "net/http.h"
+
+/* ---- the request --------------------------------------------------------------------------- */
+
+static const char *string_of(const json_t *body, const char *key)
+{
+	return json_string_value(json_object_get(body, key));
+}
+
+const char *ask_session(const json_t *body)
+{
+	return string_of(body, "session_id");
+}
+
+static void refuse(struct refusal *r, enum refusal_kind kind, const char *code, const char *field,
+		   const char *hint)
+{
+	*r = (struct refusal){ .kind = kind, .code = code, .field = field, .hint = hint };
+}
+
+static const struct language *language_of(struct sandboxes *sandboxes, const json_t *body,
+					  struct refusal *ret)
+{
+	const char *name = string_of(body, "language");
+	const struct language *l = language_find(name ? name : "python");
+	char there[128];
+
+	if (l) /* whether the image has it the sandbox tells */
+		return l;
+	image_languages(&sandboxes->cells->images->own, there, sizeof(there));
+	refuse(ret, REFUSAL_INVALID, "unknown_language", "language", NULL);
+	(void)snprintf(ret->message, sizeof(ret->message),
+		       "this language is unknown; there are: %s", there);
+	return NULL;
+}
+
+static bool set_stdin(struct execution *x, const json_t *body)
+{
+	const json_t *text = json_object_get(body, "stdin");
+
+	if (!json_is_string(text))
+		return true;
+	x->has_stdin = true;
+	x->stdin_text = strndup(json_string_value(text), json_string_length(text));
+	return x->stdin_text != NULL;
+}
+
+struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, const json_t *body,
+				const struct sink *sink, void *user, struct refusal *ret)
+{
+	const json_t *code = json_object_get(body, "code");
+	const struct language *l = language_of(sandboxes, body, ret);
+	uint64_t timeout_ms;
+
+	if (!l)
+		return NULL;
+	if (sandboxes->daemon->draining) {
+		refuse(ret, REFUSAL_UNAVAILABLE, "draining", NULL, NULL);
+		ret->retry_after_s = 5;
+		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is shutting down");
+		return NULL;
+	}
+	if (l->id != LANG_PYTHON && json_object_get(body, "stdin")) {
+		refuse(ret, REFUSAL_INVALID, "unsupported_field", "stdin",
+		       "put the text into the code, or use the WebSocket where the language can ask");
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "only python reads lines that come with the request");
+		return NULL;
+	}
+	if (policy_execution(sandboxes->admission, owner, schema_ms(body, "timeout"), &timeout_ms,
+			     ret) < 0)
+		return NULL;
+	struct execution *x = execution_new(sandboxes, l, json_string_value(code),
+					    json_string_length(code), timeout_ms, sink, user);
+
+	if (x && set_stdin(x, body))
+		return x;
+	if (x)
+		execution_free(x);
+	(void)refusal_no_memory(ret);
+	return NULL;
+}
+
+/* ---- one answer ---------------------------------------------------------------------------- */
+
+static void answer(struct execution *e)
+{
+	struct http_exchange *x = e->user;
+	struct request_context *v = context_of(x);
+
+	v->work = NULL;
+	v->gone = NULL;
+	if (e->refusal.kind)
+		reply_refusal(x, &e->refusal);
+	else
+		reply_json(x, 200, execution_answer_json(e));
+}
+
+/* The client went away; another request with its Idempotency-Key may ask for the answer. */
+static void keep_answer(struct execution *e)
+{
+	const struct buf *b = e->refusal.kind ? NULL : execution_answer_json(e);
+
+	if (b && !b->err)
+		idempotency_answer(e->user, 200, buf_str(b), b->len);
+	else
+		idempotency_drop(e->user);
+}
+
+static const struct sink answer_sink = { .done = answer };
+static const struct sink kept_sink = { .done = keep_answer };
+
+static void on_gone(struct request_context *v)
+{
+	struct execution *e = v->work;
+	struct idempotency *i = e ? idempotency_take(e->user) : NULL;
+
+	v->work = NULL;
+	if (i) {
+		e->sink = &kept_sink;
+		e->user = i;
+	} else if (e) {
+		execution_cancel(e);
+	}
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+/* The last event comes with the end of the record. */
+static void stream_done(struct execution *e)
+{
+	if (e->refusal.kind)
+		metric_error(e->refusal.code);
+}
+
+static const struct sink stream_sink = { .congested = execution_readers_behind,
+					 .done = stream_done };
+
+static void on_drained(void *arg)
+{
+	execution_resume(arg);
+}
+
+static void cancel(struct deferred *d)
+{
+	execution_cancel(d->arg);
+}
+
+/* Later, because a reader may find itself lost while the execution writes an event. */
+static void on_deserted(void *arg)
+{
+	struct execution *e = arg;
+
+	if (e->sandbox && e->sandbox->name[0])
+		return;
+	e->deserted.fn = cancel;
+	e->deserted.arg = e;
+	loop_defer(e->sandboxes->loop, &e->deserted);
+}
+
+static const struct stream_ops stream_ops = { .drained = on_drained, .deserted = on_deserted };
+
+bool execution_record_events(struct execution *e, struct sandbox *s)
+{
+	return execution_keep(e, s) && record_stream(e->record, &stream_ops, e);
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+static bool keep(struct execution *e, struct sandbox *s, enum stream_format format)
+{
+	if (format != STREAM_NONE)
+		return execution_record_events(e, s);
+	return !s->name[0] || execution_keep(e, s);
+}
+
+void execution_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
+		     enum stream_format format)
+{
+	struct request_context *v = context_of(x);
+
+	if (!keep(e, s, format)) {
+		if (e->record)
+			record_drop(e->record);
+		execution_free(e);
+		sandbox_step(s); /* one without a name has nothing to do, and ends */
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	http_add_header(x, "X-Execution-Id", e->id);
+	if (format == STREAM_NONE) {
+		e->sink = &answer_sink;
+		e->user = x;
+		v->work = e;
+		v->gone = on_gone;
+	} else {
+		e->sink = &stream_sink;
+		stream_out_begin(x, e->record->log, 0, format);
+	}
+	sandbox_queue(s, e);
+}
+
+/* ---- the routes ---------------------------------------------------------------------------- */
+
+static enum stream_format format_of(const struct http_exchange *x, const json_t *body)
+{
+	return stream_format_of(x, json_is_true(json_object_get(body, "stream")));
+}
+
+static bool may_begin(struct http_exchange *x, const json_t *body)
+{
+	return idempotency_begin_once(x, format_of(x, body) != STREAM_NONE);
+}
+
+/* POST /execute: in the session that it names, which is made if need be, or in a new sandbox. */
+static void run_in_session(struct services *services, struct http_exchange *x, const json_t *body)
+{
+	const char *owner = context_of(x)->owner;
+	char image[IMAGE_OPENER_REF_MAX] = "";
+	struct execution *e = NULL;
+	struct sandbox *s = NULL;
+	struct refusal why;
+	int has_image = sandbox_spec_image(services->sandboxes->admission, body, image, &why);
+
+	if (has_image >= 0)
+		e = ask_execution(services->sandboxes, owner, body, NULL, NULL, &why);
+	if (e)
+		s = sandbox_obtain(services->sandboxes, owner, ask_session(body),
+				   has_image ? image : NULL, &why);
+	if (s) {
+		e->write_result = execution_json;
+		execution_reply(x, s, e, format_of(x, body));
+		return;
+	}
+	if (e)
+		execution_free(e);
+	reply_refusal(x, &why);
+}
+
+void handle_execute(struct services *services, struct http_exchange *x,
+		    const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+
+	(void)p;
+	if (body && may_begin(x, body))
+		run_in_session(services, x, body);
+	json_decref(body);
+}
+
+void handle_sandbox_execute(struct services *services, struct http_exchange *x,
+			    const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct refusal why;
+
+	if (s && may_begin(x, body)) {
+		struct execution *e =
+			ask_execution(services->sandboxes, s->owner, body, NULL, NULL, &why);
+
+		if (e)
+			execution_reply(x, s, e, format_of(x, body));
+		else
+			reply_refusal(x, &why);
+	}
+	json_decref(body);
+}
+
+/* In a sandbox of its own, which has no name and ends with it. */
+static void run_once(struct services *services, struct http_exchange *x, json_t *body)
+{
+	struct sandbox_spec spec;
+	struct refusal why;
+	struct sandbox *s = NULL;
+
+	if (sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner, body, &spec,
+			       &why) < 0) {
+		reply_refusal(x, &why);
+		return;
+	}
+	struct execution *e =
+		ask_execution(services->sandboxes, context_of(x)->owner, body, NULL, NULL, &why);
+
+	if (e)
+		s = sandbox_create(services->sandboxes, context_of(x)->owner, NULL, &spec, &why);
+	if (s) {
+		execution_reply(x, s, e, format_of(x, body));
+		return;
+	}
+	if (e)
+		execution_free(e);
+	sandbox_spec_free(&spec);
+	reply_refusal(x, &why);
+}
+
+/* The kernel of bash has its code where others have their input: a script that reads is a shell of
+ * its own. */
+static void run_shell_once(struct services *services, struct http_exchange *x, const json_t *body)
+{
+	struct sandbox_spec spec;
+	struct refusal why;
+
+	if (sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner, body, &spec,
+			       &why) < 0) {
+		reply_refusal(x, &why);
+		return;
+	}
+	struct sandbox *s =
+		sandbox_create(services->sandboxes, context_of(x)->owner, NULL, &spec, &why);
+
+	if (!s) {
+		sandbox_spec_free(&spec);
+		reply_refusal(x, &why);
+		return;
+	}
+	exec_begin(x, s, body);
+	sandbox_step(s); /* what was refused leaves it empty, and it ends here */
+}
+
+void handle_run_python(struct services *services, struct http_exchange *x,
+		       const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+
+	(void)p;
+	if (body && may_begin(x, body))
+		run_once(services, x, body);
+	json_decref(body);
+}
+
+void handle_run_shell(struct services *services, struct http_exchange *x,
+		      const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+
+	(void)p;
+	if (!body || !may_begin(x, body)) {
+		json_decref(body);
+		return;
+	}
+	if (json_object_get(body, "stdin"))
+		run_shell_once(services, x, body);
+	else if (json_object_set(body, "code", json_object_get(body, "script")) == 0 &&
+		 json_object_set_new(body, "language", json_string("bash")) == 0)
+		run_once(services, x, body);
+	else
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+	json_decref(body);
+}
