@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "front/api/execute.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/image_use.h"
@@ -382,10 +383,9 @@ static struct exec *make(struct sandbox *s, const json_t *body, bool stream, str
 	return NULL;
 }
 
-void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
+void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
+		enum stream_format format)
 {
-	bool wanted = json_is_true(json_object_get(body, "stream"));
-	enum stream_format format = stream_format_of(x, wanted);
 	struct request_context *v = context_of(x);
 	struct refusal why;
 
@@ -423,11 +423,10 @@ static void run(struct services *services, struct http_exchange *x, const struct
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	enum stream_format format;
 
-	if (s && idempotency_begin_once(
-			 x, stream_format_of(x, json_is_true(json_object_get(body, "stream"))) !=
-				    STREAM_NONE))
-		exec_begin(x, s, body);
+	if (s && ask_format(x, body, &format))
+		exec_begin(x, s, body, format);
 	json_decref(body);
 }
 

@@ -12,6 +12,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "front/http/stream_out.h"
+
 struct http_exchange;
 struct sandbox;
 
@@ -19,7 +21,8 @@ struct sandbox;
  * exec_begin() - Run what @body (checked, of an exec or a shell request) says in @s and answer @x,
  * which is not the caller's any more.
  */
-void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body);
+void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
+		enum stream_format format);
 
 /* exec_interrupt() - Interrupt the command of this execution, and kill it after a grace. False: it
  * runs no more. */

@@ -116,6 +116,19 @@ struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, 
 	return NULL;
 }
 
+bool ask_format(struct http_exchange *x, const json_t *body, enum stream_format *ret)
+{
+	*ret = stream_format_of(x, json_is_true(json_object_get(body, "stream")));
+	if (*ret == STREAM_NONE)
+		return idempotency_begin(x);
+	if (!http_header(x, "idempotency-key"))
+		return true;
+	reply_error(x, 422, "unsupported_field", "Idempotency-Key",
+		    "resume a stream by its execution id, or leave out `stream`",
+		    "a stream cannot be answered again");
+	return false;
+}
+
 /* ---- one answer ---------------------------------------------------------------------------- */
 
 static void answer(struct execution *e)
@@ -237,18 +250,9 @@ void execution_reply(struct http_exchange *x, struct sandbox *s, struct executio
 
 /* ---- the routes ---------------------------------------------------------------------------- */
 
-static enum stream_format format_of(const struct http_exchange *x, const json_t *body)
-{
-	return stream_format_of(x, json_is_true(json_object_get(body, "stream")));
-}
-
-static bool may_begin(struct http_exchange *x, const json_t *body)
-{
-	return idempotency_begin_once(x, format_of(x, body) != STREAM_NONE);
-}
-
 /* POST /execute: in the session that it names, which is made if need be, or in a new sandbox. */
-static void run_in_session(struct services *services, struct http_exchange *x, const json_t *body)
+static void run_in_session(struct services *services, struct http_exchange *x, const json_t *body,
+			   enum stream_format format)
 {
 	const char *owner = context_of(x)->owner;
 	char image[IMAGE_OPENER_REF_MAX] = "";
@@ -264,7 +268,7 @@ static void run_in_session(struct services *services, struct http_exchange *x, c
 				   has_image ? image : NULL, &why);
 	if (s) {
 		e->write_result = execution_json;
-		execution_reply(x, s, e, format_of(x, body));
+		execution_reply(x, s, e, format);
 		return;
 	}
 	if (e)
@@ -276,10 +280,11 @@ void handle_execute(struct services *services, struct http_exchange *x,
 		    const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
+	enum stream_format format;
 
 	(void)p;
-	if (body && may_begin(x, body))
-		run_in_session(services, x, body);
+	if (body && ask_format(x, body, &format))
+		run_in_session(services, x, body, format);
 	json_decref(body);
 }
 
@@ -288,14 +293,15 @@ void handle_sandbox_execute(struct services *services, struct http_exchange *x,
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	enum stream_format format;
 	struct refusal why;
 
-	if (s && may_begin(x, body)) {
+	if (s && ask_format(x, body, &format)) {
 		struct execution *e =
 			ask_execution(services->sandboxes, s->owner, body, NULL, NULL, &why);
 
 		if (e)
-			execution_reply(x, s, e, format_of(x, body));
+			execution_reply(x, s, e, format);
 		else
 			reply_refusal(x, &why);
 	}
@@ -303,7 +309,8 @@ void handle_sandbox_execute(struct services *services, struct http_exchange *x,
 }
 
 /* In a sandbox of its own, which has no name and ends with it. */
-static void run_once(struct services *services, struct http_exchange *x, json_t *body)
+static void run_once(struct services *services, struct http_exchange *x, json_t *body,
+		     enum stream_format format)
 {
 	struct sandbox_spec spec;
 	struct refusal why;
@@ -320,7 +327,7 @@ static void run_once(struct services *services, struct http_exchange *x, json_t 
 	if (e)
 		s = sandbox_create(services->sandboxes, context_of(x)->owner, NULL, &spec, &why);
 	if (s) {
-		execution_reply(x, s, e, format_of(x, body));
+		execution_reply(x, s, e, format);
 		return;
 	}
 	if (e)
@@ -331,7 +338,8 @@ static void run_once(struct services *services, struct http_exchange *x, json_t 
 
 /* The kernel of bash has its code where others have their input: a script that reads is a shell of
  * its own. */
-static void run_shell_once(struct services *services, struct http_exchange *x, const json_t *body)
+static void run_shell_once(struct services *services, struct http_exchange *x, const json_t *body,
+			   enum stream_format format)
 {
 	struct sandbox_spec spec;
 	struct refusal why;
@@ -349,7 +357,7 @@ static void run_shell_once(struct services *services, struct http_exchange *x, c
 		reply_refusal(x, &why);
 		return;
 	}
-	exec_begin(x, s, body);
+	exec_begin(x, s, body, format);
 	sandbox_step(s); /* what was refused leaves it empty, and it ends here */
 }
 
@@ -357,10 +365,11 @@ void handle_run_python(struct services *services, struct http_exchange *x,
 		       const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
+	enum stream_format format;
 
 	(void)p;
-	if (body && may_begin(x, body))
-		run_once(services, x, body);
+	if (body && ask_format(x, body, &format))
+		run_once(services, x, body, format);
 	json_decref(body);
 }
 
@@ -368,17 +377,18 @@ void handle_run_shell(struct services *services, struct http_exchange *x,
 		      const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
+	enum stream_format format;
 
 	(void)p;
-	if (!body || !may_begin(x, body)) {
+	if (!body || !ask_format(x, body, &format)) {
 		json_decref(body);
 		return;
 	}
 	if (json_object_get(body, "stdin"))
-		run_shell_once(services, x, body);
+		run_shell_once(services, x, body, format);
 	else if (json_object_set(body, "code", json_object_get(body, "script")) == 0 &&
 		 json_object_set_new(body, "language", json_string("bash")) == 0)
-		run_once(services, x, body);
+		run_once(services, x, body, format);
 	else
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 	json_decref(body);

@@ -29,6 +29,13 @@ struct sink;
 struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, const json_t *body,
 				const struct sink *sink, void *user, struct refusal *ret);
 
+/*
+ * ask_format() - The form of the answer to @body, or to the Accept header. One answer takes an
+ * Idempotency-Key; a stream takes none, because clients resume it and do not repeat it. False: @x
+ * was answered, from the store or with an error.
+ */
+bool ask_format(struct http_exchange *x, const json_t *body, enum stream_format *ret);
+
 /* ask_session() - The name in it, or NULL. */
 const char *ask_session(const json_t *body);
 

@@ -163,14 +163,3 @@ bool idempotency_begin(struct http_exchange *x)
 	context_of(x)->idempotency = i;
 	return true;
 }
-
-bool idempotency_begin_once(struct http_exchange *x, bool stream)
-{
-	if (stream && http_header(x, "idempotency-key")) {
-		reply_error(x, 422, "unsupported_field", "Idempotency-Key",
-			    "resume a stream by its execution id, or leave out `stream`",
-			    "a stream cannot be answered again");
-		return false;
-	}
-	return idempotency_begin(x);
-}

@@ -22,10 +22,6 @@ struct idempotency;
  */
 bool idempotency_begin(struct http_exchange *x);
 
-/* idempotency_begin_once() - The same for a request that may be a stream: a stream takes no key,
- * because clients resume it and do not repeat it. */
-bool idempotency_begin_once(struct http_exchange *x, bool stream);
-
 /* idempotency_take() - The key of this exchange, for work that goes on without its client; NULL: it
  * has none. */
 struct idempotency *idempotency_take(struct http_exchange *x);
