@@ -148,6 +148,11 @@ void timer_set(struct loop *l, struct timer *t, uint64_t at_ns)
 	sift_down(l, t->index);
 }
 
+void timer_after(struct loop *l, struct timer *t, uint64_t ns)
+{
+	timer_set(l, t, l->now_ns + ns);
+}
+
 void timer_cancel(struct timer *t)
 {
 	struct loop *l = t->loop;

@@ -69,6 +69,8 @@ void loop_del(struct watch *w);
 
 /* timer_set() - (Re)arm; t->fn is filled by the caller. Fires once. Memory failure aborts. */
 void timer_set(struct loop *l, struct timer *t, uint64_t at_ns);
+/* timer_after() - The same, for @ns after the beginning of this round. */
+void timer_after(struct loop *l, struct timer *t, uint64_t ns);
 void timer_cancel(struct timer *t); /* idempotent */
 
 /*

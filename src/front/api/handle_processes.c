@@ -262,7 +262,7 @@ void handle_process_wait(struct services *services, struct http_exchange *x,
 	w->listener.forgotten = on_wait_forgotten;
 	w->timer.fn = on_wait_late;
 	process_listen(found, &w->listener);
-	timer_set(services->loop, &w->timer, services->loop->now_ns + ms * CLOCK_NS_PER_MS);
+	timer_after(services->loop, &w->timer, ms * CLOCK_NS_PER_MS);
 }
 
 /* ---- acting -------------------------------------------------------------------------------- */

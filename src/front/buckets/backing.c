@@ -215,9 +215,8 @@ static void schedule(struct space *p)
 	p->fails++;
 	p->retry.fn = on_retry;
 	p->retry.arg = p;
-	timer_set(p->buckets->loop, &p->retry,
-		  p->buckets->loop->now_ns +
-			  (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_NS_PER_MS);
+	timer_after(p->buckets->loop, &p->retry,
+		    (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_NS_PER_MS);
 }
 
 static void push_failed(struct space *p, int code, const char *why)

@@ -173,7 +173,7 @@ struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool w
 	}
 	r->start_timer.fn = on_late;
 	r->start_timer.arg = r;
-	timer_set(cells->loop, &r->start_timer, cells->loop->now_ns + START_NS);
+	timer_after(cells->loop, &r->start_timer, START_NS);
 	return r;
 }
 
@@ -240,7 +240,7 @@ static void on_gone_usage(struct warden_call *c, const struct warden_reply *repl
 	if (reply->code == 0 && reply->usage.end == CELL_RUNNING && r->gone_tries++ < GONE_TRIES) {
 		r->gone_timer.fn = ask_how;
 		r->gone_timer.arg = r;
-		timer_set(r->cells->loop, &r->gone_timer, r->cells->loop->now_ns + GONE_AGAIN_NS);
+		timer_after(r->cells->loop, &r->gone_timer, GONE_AGAIN_NS);
 		return;
 	}
 	r->ops->gone(r, reply->code == 0 ? &reply->usage : &unknown);

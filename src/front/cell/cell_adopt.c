@@ -88,7 +88,7 @@ static void settle(struct kernel *s)
 	s->settle_until_ns = r->cells->loop->now_ns + GRACE_NS;
 	s->settle.fn = on_step;
 	s->settle.arg = s;
-	timer_set(r->cells->loop, &s->settle, r->cells->loop->now_ns + STEP_NS);
+	timer_after(r->cells->loop, &s->settle, STEP_NS);
 	cell_interrupt(r, s);
 }
 

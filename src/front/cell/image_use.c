@@ -243,7 +243,7 @@ static struct image_use *add(struct cells *cells, const char *name, struct loan 
 	g->next = cells->images->others;
 	cells->images->others = g;
 	if (!cells->images->tick.loop)
-		timer_set(cells->loop, &cells->images->tick, cells->loop->now_ns + TICK_NS);
+		timer_after(cells->loop, &cells->images->tick, TICK_NS);
 	log_event(LOG_LEVEL_INFO, "image_begin", F_STR("image", g->name),
 		  F_STR("digest", g->digest), F_UINT("layers", g->n_layers));
 	if (cells->images->started)

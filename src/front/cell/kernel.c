@@ -108,7 +108,7 @@ static void on_broken(struct kernel_pipes *k, const char *why, bool closed)
 	if (closed) {
 		s->closed.fn = on_closed_late;
 		s->closed.arg = s;
-		timer_set(l, &s->closed, l->now_ns + CLOSED_NS);
+		timer_after(l, &s->closed, CLOSED_NS);
 		return;
 	}
 	s->why = why;
@@ -422,13 +422,13 @@ void cell_start(struct cell *r, const struct language *l)
 	s->started_ns = clock_now_ns();
 	r->start_timer.fn = on_late;
 	r->start_timer.arg = r;
-	timer_set(r->cells->loop, &r->start_timer, r->cells->loop->now_ns + KERNEL_START_NS);
+	timer_after(r->cells->loop, &r->start_timer, KERNEL_START_NS);
 	if (l->id == LANG_PYTHON && r->zygote && r->zygote == r->image->supply.zygote) {
 		r->kernel_call.fn = on_forked;
 		r->kernel_call.arg = r;
 		s->warm.fn = on_warm_late;
 		s->warm.arg = s;
-		timer_set(r->cells->loop, &s->warm, r->cells->loop->now_ns + WARM_NS);
+		timer_after(r->cells->loop, &s->warm, WARM_NS);
 		if (warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_KERNEL, r->handle,
 					 r->zygote, NULL) == 0)
 			return;

@@ -77,7 +77,7 @@ static void check_idle(struct kernel_pipes *k)
 	else if (left(k) > KERNEL_IDLE_MAX)
 		broken(k, "the kernel left half a message, or does not read", false);
 	else if (!k->slow.loop)
-		timer_set(k->loop, &k->slow, k->loop->now_ns + SLOW_NS);
+		timer_after(k->loop, &k->slow, SLOW_NS);
 }
 
 void kernel_idle(struct kernel_pipes *k, bool idle)
@@ -232,7 +232,7 @@ static void went_deaf(struct kernel_pipes *k)
 	k->half = false;
 	buf_clear(&k->pending);
 	loop_del(&k->in);
-	timer_set(k->loop, &k->slow, k->loop->now_ns + SLOW_NS);
+	timer_after(k->loop, &k->slow, SLOW_NS);
 }
 
 /*

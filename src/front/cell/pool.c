@@ -78,7 +78,7 @@ static void not_made(struct pool *p, struct pool_row *s, const char *message)
 	if (strcmp(p->problem, message) != 0)
 		log_event(LOG_LEVEL_ERROR, "cell_failed", F_STR("why", message));
 	(void)snprintf(p->problem, sizeof(p->problem), "%s", message);
-	timer_set(p->cells->loop, &p->back_off, p->cells->loop->now_ns + BACK_OFF_NS);
+	timer_after(p->cells->loop, &p->back_off, BACK_OFF_NS);
 	if (w) {
 		pool_unwant(p, w);
 		w->failed(w, p->problem);
@@ -97,7 +97,7 @@ static bool make(struct pool *p, enum pool_kind kind)
 	else if (s->n_wanted > s->n_making || s->n_making + s->n_ready == 0)
 		not_made(p, s, e.msg);
 	else /* no request waits for it */
-		timer_set(p->cells->loop, &p->back_off, p->cells->loop->now_ns + BACK_OFF_NS);
+		timer_after(p->cells->loop, &p->back_off, BACK_OFF_NS);
 	return r != NULL;
 }
 
@@ -174,7 +174,7 @@ static void poke_later(struct pool *p)
 	if (s->wants || s->n_ready * 2 < pool_target(p))
 		pool_poke(p);
 	else if (!p->later.loop && !p->stopped)
-		timer_set(p->cells->loop, &p->later, p->cells->loop->now_ns + LATER_NS);
+		timer_after(p->cells->loop, &p->later, LATER_NS);
 }
 
 /* ---- cells in the making ------------------------------------------------------------------- */
@@ -349,7 +349,7 @@ static void on_tick(struct timer *t)
 	if (s->n_ready > most && s->cells)
 		remove_ready(s->cells);
 	pool_poke(p);
-	timer_set(p->cells->loop, t, p->cells->loop->now_ns + TICK_NS);
+	timer_after(p->cells->loop, t, TICK_NS);
 }
 
 void pool_start(struct pool *p, struct image_use *g)
@@ -364,7 +364,7 @@ void pool_start(struct pool *p, struct image_use *g)
 	p->tick = (struct timer){ .fn = on_tick, .arg = p };
 	p->later = (struct timer){ .fn = on_time, .arg = p };
 	p->back_off = (struct timer){ .fn = on_time, .arg = p };
-	timer_set(cells->loop, &p->tick, cells->loop->now_ns + TICK_NS);
+	timer_after(cells->loop, &p->tick, TICK_NS);
 	pool_poke(p);
 }
 

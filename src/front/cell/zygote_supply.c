@@ -54,8 +54,7 @@ static void lost(struct zygote_supply *n, const char *why)
 	(void)snprintf(n->problem, sizeof(n->problem), "%s", why);
 	log_event(LOG_LEVEL_WARNING, "zygote_lost", F_STR("image", n->image->name),
 		  F_STR("why", why), F_UINT("failures", n->failures));
-	timer_set(n->cells->loop, &n->again,
-		  n->cells->loop->now_ns + (wait > AGAIN_MAX_NS ? AGAIN_MAX_NS : wait));
+	timer_after(n->cells->loop, &n->again, (wait > AGAIN_MAX_NS ? AGAIN_MAX_NS : wait));
 	n->on_change(n);
 }
 
@@ -146,7 +145,7 @@ static void on_patience(struct timer *t)
 		log_event(LOG_LEVEL_WARNING, "zygote_slow", F_STR("image", n->image->name),
 			  F_STR("what",
 				"it still loads its modules; kernels start cold meanwhile"));
-		timer_set(n->cells->loop, t, n->cells->loop->now_ns + LOAD_NS - PATIENCE_NS);
+		timer_after(n->cells->loop, t, LOAD_NS - PATIENCE_NS);
 		n->on_change(n);
 		return;
 	}
@@ -171,7 +170,7 @@ static void on_made(struct warden_call *c, const struct warden_reply *r, int *fd
 		return;
 	}
 	n->patience = (struct timer){ .fn = on_patience, .arg = n };
-	timer_set(n->cells->loop, &n->patience, n->cells->loop->now_ns + PATIENCE_NS);
+	timer_after(n->cells->loop, &n->patience, PATIENCE_NS);
 }
 
 static void ask(struct zygote_supply *n)

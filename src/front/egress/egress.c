@@ -81,7 +81,7 @@ static void finish(struct egress *g, const struct refusal *why)
 	json_decref(g->list);
 	g->list = NULL;
 	if (why && !w)
-		timer_set(s->sandboxes->loop, &g->retry, s->sandboxes->loop->now_ns + RETRY_NS);
+		timer_after(s->sandboxes->loop, &g->retry, RETRY_NS);
 	if (w)
 		w->done(w, why);
 	else if (why && g->installing)

@@ -83,7 +83,7 @@ void jclient_send(struct jclient *c, const struct frame_message *m)
 
 	c->slow.fn = on_slow;
 	c->slow.arg = c;
-	timer_set(loop, &c->slow, loop->now_ns + SLOW_NS);
+	timer_after(loop, &c->slow, SLOW_NS);
 }
 
 /* ---- the socket ---------------------------------------------------------------------------- */

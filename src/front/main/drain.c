@@ -42,7 +42,7 @@ static void stop_if_quiet(struct timer *t)
 		loop_stop(&p->daemon.loop);
 		return;
 	}
-	timer_set(&p->daemon.loop, t, p->daemon.loop.now_ns + 20 * CLOCK_NS_PER_MS);
+	timer_after(&p->daemon.loop, t, 20 * CLOCK_NS_PER_MS);
 }
 
 static void on_signal(struct watch *w, uint32_t events)

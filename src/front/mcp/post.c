@@ -138,7 +138,7 @@ static void arm(struct post *p)
 
 	p->alive.fn = on_alive;
 	p->alive.arg = p;
-	timer_set(l, &p->alive, l->now_ns + ALIVE_NS);
+	timer_after(l, &p->alive, ALIVE_NS);
 }
 
 /* An answer that takes long becomes a stream, which keeps the connection alive. */

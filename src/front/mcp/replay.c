@@ -135,7 +135,7 @@ void mcp_replay_end(struct mcp_replay *r)
 	r->speaker = NULL;
 	r->end.fn = on_end;
 	r->end.arg = r;
-	timer_set(l, &r->end, l->now_ns + KEPT_NS);
+	timer_after(l, &r->end, KEPT_NS);
 }
 
 struct mcp_replay *mcp_replay_find(struct mcp_session *s, const char *id, size_t *seen)

@@ -36,7 +36,7 @@ void mcp_session_touch(struct mcp_session *s)
 {
 	s->idle.fn = on_idle;
 	s->idle.arg = s;
-	timer_set(s->mcp->loop, &s->idle, s->mcp->loop->now_ns + IDLE_NS);
+	timer_after(s->mcp->loop, &s->idle, IDLE_NS);
 }
 
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *owner)

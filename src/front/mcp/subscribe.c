@@ -284,7 +284,7 @@ void mcp_sandboxes_changed(struct mcp *mcp, const char *owner)
 		return;
 	mcp->news.fn = on_news;
 	mcp->news.arg = mcp;
-	timer_set(mcp->loop, &mcp->news, mcp->loop->now_ns + GATHER_NS);
+	timer_after(mcp->loop, &mcp->news, GATHER_NS);
 }
 
 void mcp_policy_changed(struct mcp *mcp)

@@ -102,7 +102,7 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 	}
 	p->bytes = p->response ? json->len : 0;
 	p->mcp->suspended_bytes += p->bytes;
-	timer_set(p->mcp->loop, &p->end, p->mcp->loop->now_ns + KEPT_NS);
+	timer_after(p->mcp->loop, &p->end, KEPT_NS);
 }
 
 static const struct mcp_line suspended_line = { .send = line_send, .finish = line_finish };

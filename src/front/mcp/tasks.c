@@ -174,7 +174,7 @@ static struct mcp_task *add(struct mcp_call *c)
 	t->ttl_ms = c->mcp->daemon->config.max_timeout_ms + KEPT_MS;
 	t->end.fn = on_end;
 	t->end.arg = t;
-	timer_set(c->mcp->loop, &t->end, c->mcp->loop->now_ns + t->ttl_ms * CLOCK_NS_PER_MS);
+	timer_after(c->mcp->loop, &t->end, t->ttl_ms * CLOCK_NS_PER_MS);
 	LIST_PUSH(m->tasks, t);
 	m->n_tasks++;
 	return t;
@@ -278,7 +278,7 @@ void mcp_task_later(struct mcp_call *c)
 		return;
 	c->patience.fn = on_patience;
 	c->patience.arg = c;
-	timer_set(c->mcp->loop, &c->patience, c->mcp->loop->now_ns + PATIENCE_NS);
+	timer_after(c->mcp->loop, &c->patience, PATIENCE_NS);
 }
 
 void mcp_task_ask(struct mcp_call *c, json_t *requests,

@@ -267,7 +267,7 @@ static void process_output(struct mcp_call *c, json_t *args)
 	w->listener.forgotten = on_forgotten;
 	w->timer.fn = on_late;
 	process_listen(p, &w->listener);
-	timer_set(c->mcp->loop, &w->timer, c->mcp->loop->now_ns + (uint64_t)wait * CLOCK_NS_PER_S);
+	timer_after(c->mcp->loop, &w->timer, (uint64_t)wait * CLOCK_NS_PER_S);
 }
 
 /* ---- input and the end --------------------------------------------------------------------- */

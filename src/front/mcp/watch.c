@@ -94,7 +94,7 @@ static void on_event(struct file_call *c, const struct files_event *ev, struct f
 	if (mine && !w->gather.loop) {
 		w->gather.fn = on_gathered;
 		w->gather.arg = w;
-		timer_set(w->mcp->loop, &w->gather, w->mcp->loop->now_ns + GATHER_NS);
+		timer_after(w->mcp->loop, &w->gather, GATHER_NS);
 	}
 }
 

@@ -343,9 +343,8 @@ static int fetch(struct install *in, struct refusal *why)
 	in->hold = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = in };
 	in->timer.fn = on_late;
 	in->timer.arg = in;
-	timer_set(packages->loop, &in->timer,
-		  packages->loop->now_ns +
-			  2 * packages->daemon->config.package_timeout_ms * CLOCK_NS_PER_MS);
+	timer_after(packages->loop, &in->timer,
+		    2 * packages->daemon->config.package_timeout_ms * CLOCK_NS_PER_MS);
 	sandbox_enter(in->fetcher, &in->hold);
 	return 0;
 }

@@ -126,7 +126,7 @@ static void on_tidy(struct timer *t)
 
 	trees_tidy(packages);
 	ms = ms < TIDY_MIN_MS ? TIDY_MIN_MS : ms > TIDY_MAX_MS ? TIDY_MAX_MS : ms;
-	timer_set(packages->loop, t, packages->loop->now_ns + ms * CLOCK_NS_PER_MS);
+	timer_after(packages->loop, t, ms * CLOCK_NS_PER_MS);
 }
 
 /* Sandboxes of the former front that have ended since. */

@@ -142,7 +142,7 @@ static void on_forget(struct timer *t)
 
 	if (store_forget_old(sandboxes->daemon->store, (int64_t)time_now_ms(), &e) < 0)
 		log_event(LOG_LEVEL_ERROR, "store", F_STR("why", e.msg));
-	timer_set(sandboxes->loop, t, sandboxes->loop->now_ns + FORGET_NS);
+	timer_after(sandboxes->loop, t, FORGET_NS);
 }
 
 int audit_open(struct sandboxes *sandboxes, struct err *e)
@@ -160,8 +160,7 @@ int audit_open(struct sandboxes *sandboxes, struct err *e)
 	sandboxes->forget_timer.fn = on_forget;
 	sandboxes->forget_timer.arg = sandboxes;
 	if (r == 0)
-		timer_set(sandboxes->loop, &sandboxes->forget_timer,
-			  sandboxes->loop->now_ns + FORGET_NS);
+		timer_after(sandboxes->loop, &sandboxes->forget_timer, FORGET_NS);
 	return r;
 }
 

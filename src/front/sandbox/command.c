@@ -143,7 +143,7 @@ static void on_usage(struct warden_call *call, const struct warden_reply *reply,
 	    u->end == CELL_RUNNING && u->oom_kills == 0 && !c->asked_again) {
 		c->asked_again = true;
 		c->timer.fn = ask_usage;
-		timer_set(c->sandboxes->loop, &c->timer, c->sandboxes->loop->now_ns + AGAIN_NS);
+		timer_after(c->sandboxes->loop, &c->timer, AGAIN_NS);
 		return;
 	}
 	u->pids_denied = u->pids_denied > c->denied ? u->pids_denied - c->denied : 0;
@@ -374,7 +374,7 @@ static void interrupt(struct command *c)
 {
 	c->phase = COMMAND_INTERRUPTED;
 	cell_signal(c->cell, &c->job, INIT_TARGET_GROUP, SIGINT);
-	timer_set(c->sandboxes->loop, &c->timer, c->sandboxes->loop->now_ns + GRACE_NS);
+	timer_after(c->sandboxes->loop, &c->timer, GRACE_NS);
 	command_resume(c); /* a full pipe must not keep it from hearing */
 }
 
@@ -390,7 +390,7 @@ static void on_timer(struct timer *t)
 	case COMMAND_INTERRUPTED:
 		c->phase = COMMAND_KILLED;
 		cell_signal(c->cell, &c->job, INIT_TARGET_GROUP, SIGKILL);
-		timer_set(c->sandboxes->loop, t, c->sandboxes->loop->now_ns + KILL_NS);
+		timer_after(c->sandboxes->loop, t, KILL_NS);
 		break;
 	case COMMAND_KILLED:
 		/* It does not even die. Nobody waits for it any longer; the end of its cell will be

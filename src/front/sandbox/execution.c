@@ -262,7 +262,7 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 	if (killed && !x->wall_hit && !x->asked_again) {
 		x->asked_again = true;
 		x->timer.fn = ask_again;
-		timer_set(x->sandboxes->loop, &x->timer, x->sandboxes->loop->now_ns + AGAIN_NS);
+		timer_after(x->sandboxes->loop, &x->timer, AGAIN_NS);
 		return;
 	}
 	/* A kernel that is dead by now did not end as it said. */
@@ -339,13 +339,12 @@ static void on_timer(struct timer *t)
 		/* The first one may have come before the code began, when it is ignored. */
 		if (x->sandboxes->loop->now_ns < x->grace_until_ns) {
 			cell_interrupt(r, &r->kernels[x->language->id]);
-			timer_set(x->sandboxes->loop, t,
-				  x->sandboxes->loop->now_ns + GRACE_STEP_NS);
+			timer_after(x->sandboxes->loop, t, GRACE_STEP_NS);
 			break;
 		}
 		x->phase = X_KILLED;
 		cell_kill_all(r);
-		timer_set(x->sandboxes->loop, t, x->sandboxes->loop->now_ns + KILL_NS);
+		timer_after(x->sandboxes->loop, t, KILL_NS);
 		break;
 	case X_KILLED: {
 		/* It does not even die: the cell is given up, and the warden sees it to its end. */
@@ -391,7 +390,7 @@ void execution_interrupt(struct execution *x)
 		x->interrupted = SIGINT;
 	cell_interrupt(r, &r->kernels[x->language->id]);
 	x->grace_until_ns = x->sandboxes->loop->now_ns + GRACE_NS;
-	timer_set(x->sandboxes->loop, &x->timer, x->sandboxes->loop->now_ns + GRACE_STEP_NS);
+	timer_after(x->sandboxes->loop, &x->timer, GRACE_STEP_NS);
 	execution_resume(x); /* a full pipe must not keep it from hearing */
 }
 

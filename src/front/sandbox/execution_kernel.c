@@ -192,7 +192,7 @@ static void emit_text(struct execution *x, enum kernel_stream stream, const char
 	} else if (!x->hold.loop) {
 		x->hold.fn = on_held;
 		x->hold.arg = x;
-		timer_set(x->sandboxes->loop, &x->hold, x->sandboxes->loop->now_ns + HELD_NS);
+		timer_after(x->sandboxes->loop, &x->hold, HELD_NS);
 	}
 }
 

@@ -193,7 +193,7 @@ static void on_done(struct command *c)
 	write_end(p);
 	command_release(c);
 	if (ran)
-		timer_set(c->sandboxes->loop, &p->forget, c->sandboxes->loop->now_ns + KEPT_NS);
+		timer_after(c->sandboxes->loop, &p->forget, KEPT_NS);
 	for (struct process_listener *l = p->listeners; l; l = next) {
 		next = l->next;
 		if (!ran && l->started)

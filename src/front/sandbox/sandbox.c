@@ -191,8 +191,8 @@ void sandbox_step(struct sandbox *s)
 		if (!s->name[0])
 			sandbox_end(s, "done");
 		else
-			timer_set(s->sandboxes->loop, &s->idle_timer,
-				  s->sandboxes->loop->now_ns + s->spec.idle_ms * CLOCK_NS_PER_MS);
+			timer_after(s->sandboxes->loop, &s->idle_timer,
+				    s->spec.idle_ms * CLOCK_NS_PER_MS);
 		return;
 	}
 	timer_cancel(&s->idle_timer);

@@ -314,6 +314,6 @@ void sandbox_want_cell(struct sandbox *s)
 	s->want.arg = s;
 	s->want_timer.fn = on_want_late;
 	s->want_timer.arg = s;
-	timer_set(s->sandboxes->loop, &s->want_timer, s->sandboxes->loop->now_ns + WANT_NS);
+	timer_after(s->sandboxes->loop, &s->want_timer, WANT_NS);
 	pool_want(&s->image->pool, &s->want);
 }

@@ -182,7 +182,7 @@ static void on_stop_step(struct timer *t)
 	if (is_quiet(s) || s->sandboxes->loop->now_ns >= s->stop_until_ns)
 		sandbox_halt(s, SANDBOX_STOPPED, "stopped by its owner");
 	else
-		timer_set(s->sandboxes->loop, t, s->sandboxes->loop->now_ns + STOP_STEP_NS);
+		timer_after(s->sandboxes->loop, t, STOP_STEP_NS);
 }
 
 void sandbox_stop(struct sandbox *s, uint64_t grace_ms)
@@ -195,5 +195,5 @@ void sandbox_stop(struct sandbox *s, uint64_t grace_ms)
 		cell_signal_all(s->cell, SIGTERM);
 	s->stop_timer.fn = on_stop_step;
 	s->stop_timer.arg = s;
-	timer_set(s->sandboxes->loop, &s->stop_timer, s->sandboxes->loop->now_ns + STOP_STEP_NS);
+	timer_after(s->sandboxes->loop, &s->stop_timer, STOP_STEP_NS);
 }

@@ -54,8 +54,7 @@ void sandbox_expire(struct sandbox *s, uint64_t seconds)
 	s->end_timer.arg = s;
 	s->expires_ms = seconds ? time_now_ms() + seconds * 1000 : 0;
 	if (seconds)
-		timer_set(s->sandboxes->loop, &s->end_timer,
-			  s->sandboxes->loop->now_ns + seconds * CLOCK_NS_PER_S);
+		timer_after(s->sandboxes->loop, &s->end_timer, seconds * CLOCK_NS_PER_S);
 	else
 		timer_cancel(&s->end_timer);
 	sandbox_note(s);
@@ -213,7 +212,7 @@ void sandbox_forget_later(struct sandbox *s)
 {
 	s->end_timer.fn = on_forget;
 	s->end_timer.arg = s;
-	timer_set(s->sandboxes->loop, &s->end_timer, s->sandboxes->loop->now_ns + REMEMBER_NS);
+	timer_after(s->sandboxes->loop, &s->end_timer, REMEMBER_NS);
 }
 
 struct sandbox *sandbox_restore(struct sandboxes *sandboxes, const char *owner, const char *name,

@@ -118,7 +118,7 @@ struct approval *approval_new(struct execution *x, const struct approval_ask *as
 	a->timer = (struct timer){ .fn = on_late, .arg = a };
 	a->ask = (struct deferred){ .fn = on_ask, .arg = a };
 	LIST_PUSH(calls->approvals, a);
-	timer_set(calls->loop, &a->timer, calls->loop->now_ns + a->patience_ms * CLOCK_NS_PER_MS);
+	timer_after(calls->loop, &a->timer, a->patience_ms * CLOCK_NS_PER_MS);
 	execution_hold(x);
 	audit_approval_begin(a, ask->call);
 	loop_defer(calls->loop, &a->ask);
