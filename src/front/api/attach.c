@@ -274,11 +274,10 @@ static void begin(struct attach *a, struct process *p, const json_t *query)
 						 .arg = a };
 }
 
-void handle_process_attach(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_process_attach(struct services *services, struct http_exchange *x)
 {
 	json_t *query = request_query(x, context_of(x)->route);
-	struct process *found = query ? own_process(services, x, p) : NULL;
+	struct process *found = query ? own_process(services, x) : NULL;
 
 	if (found && !http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");

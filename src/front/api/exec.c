@@ -419,10 +419,10 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
 
 /* ---- the routes ---------------------------------------------------------------------------- */
 
-static void run(struct services *services, struct http_exchange *x, const struct route_params *p)
+static void run(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	enum stream_format format;
 
 	if (s && ask_format(x, body, &format))
@@ -430,12 +430,12 @@ static void run(struct services *services, struct http_exchange *x, const struct
 	json_decref(body);
 }
 
-void handle_exec(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_exec(struct services *services, struct http_exchange *x)
 {
-	run(services, x, p);
+	run(services, x);
 }
 
-void handle_shell(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_shell(struct services *services, struct http_exchange *x)
 {
-	run(services, x, p);
+	run(services, x);
 }

@@ -276,23 +276,20 @@ static void run_in_session(struct services *services, struct http_exchange *x, c
 	reply_refusal(x, &why);
 }
 
-void handle_execute(struct services *services, struct http_exchange *x,
-		    const struct route_params *p)
+void handle_execute(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	enum stream_format format;
 
-	(void)p;
 	if (body && ask_format(x, body, &format))
 		run_in_session(services, x, body, format);
 	json_decref(body);
 }
 
-void handle_sandbox_execute(struct services *services, struct http_exchange *x,
-			    const struct route_params *p)
+void handle_sandbox_execute(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	enum stream_format format;
 	struct refusal why;
 
@@ -361,25 +358,21 @@ static void run_shell_once(struct services *services, struct http_exchange *x, c
 	sandbox_step(s); /* what was refused leaves it empty, and it ends here */
 }
 
-void handle_run_python(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_run_python(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	enum stream_format format;
 
-	(void)p;
 	if (body && ask_format(x, body, &format))
 		run_once(services, x, body, format);
 	json_decref(body);
 }
 
-void handle_run_shell(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_run_shell(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	enum stream_format format;
 
-	(void)p;
 	if (!body || !ask_format(x, body, &format)) {
 		json_decref(body);
 		return;

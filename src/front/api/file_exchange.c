@@ -103,12 +103,11 @@ static bool copy_path(const struct file_exchange *v, char to[FILES_PATH_MAX], co
 }
 
 struct file_exchange *file_exchange_new(struct services *services, struct http_exchange *x,
-					const struct route_params *p, const char *path,
-					const char *to)
+					const char *path, const char *to)
 {
 	const struct route *r = context_of(x)->route;
 	json_t *fields = route_takes_json(r) ? request_json(x, r) : request_query(x, r);
-	struct sandbox *s = fields ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = fields ? own_sandbox(services, x) : NULL;
 	struct file_exchange *v = s ? calloc(1, sizeof(*v)) : NULL;
 
 	if (!v) {

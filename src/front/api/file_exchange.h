@@ -17,7 +17,6 @@
 
 struct http_exchange;
 struct json;
-struct route_params;
 
 /* A name and its line of a listing, in one allocation. */
 struct file_entry {
@@ -59,8 +58,7 @@ struct file_exchange {
  * fields of the request that have the paths, or NULL; without a path the call is for ".".
  */
 struct file_exchange *file_exchange_new(struct services *services, struct http_exchange *x,
-					const struct route_params *p, const char *path,
-					const char *to);
+					const char *path, const char *to);
 
 /* file_exchange_flag() - @flag if the field @name of the request is true, otherwise 0. */
 uint32_t file_exchange_flag(const struct file_exchange *v, const char *name, uint32_t flag);

@@ -18,10 +18,10 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/time_text.h"
 
-struct sandbox *own_sandbox(struct services *services, struct http_exchange *x,
-			    const struct route_params *p)
+struct sandbox *own_sandbox(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = sandbox_find(services->sandboxes, context_of(x)->owner, p->value[0]);
+	struct sandbox *s =
+		sandbox_find(services->sandboxes, context_of(x)->owner, context_param(x, 0));
 
 	if (!s)
 		reply_error(x, 404, "no_such_sandbox", "name", "see GET /v1/sandboxes",

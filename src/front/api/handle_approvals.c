@@ -16,13 +16,11 @@
 #define ONE_MAX (64u << 10)
 #define LIST_MAX (APPROVALS_OWNER_MAX * ONE_MAX)
 
-void handle_approvals(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_approvals(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct json j;
 
-	(void)p;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_key(&j, "approvals");
@@ -38,14 +36,13 @@ void handle_approvals(struct services *services, struct http_exchange *x,
 		reply_json(x, 200, &b);
 }
 
-void handle_approval_decide(struct services *services, struct http_exchange *x,
-			    const struct route_params *p)
+void handle_approval_decide(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(ONE_MAX);
 	json_t *body = request_json(x, context_of(x)->route);
-	struct approval *a =
-		body ? approval_find(services->tool_calls, context_of(x)->owner, p->value[0]) :
-		       NULL;
+	struct approval *a = body ? approval_find(services->tool_calls, context_of(x)->owner,
+						  context_param(x, 0)) :
+				    NULL;
 	const char *reason = json_string_value(json_object_get(body, "reason"));
 	const char *decision = json_string_value(json_object_get(body, "decision"));
 	struct json j;

@@ -10,20 +10,18 @@
 
 #define TEXT_MAX (4u << 20)
 
-void handle_root(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_root(struct services *services, struct http_exchange *x)
 {
 	(void)services;
-	(void)p;
 	http_add_header(x, "Location", "/docs");
 	reply_empty(x, 307);
 }
 
-void handle_docs(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_docs(struct services *services, struct http_exchange *x)
 {
 	struct docs_asset asset;
 
 	(void)services;
-	(void)p;
 	if (!docs_find(http_request(x)->path, &asset)) {
 		reply_error(x, 404, "not_found", NULL, "see /docs", "there is no such file");
 		return;
@@ -36,14 +34,12 @@ void handle_docs(struct services *services, struct http_exchange *x, const struc
 	http_reply_kept(x, 200, asset.content_type, asset.data, asset.len);
 }
 
-void handle_openapi(struct services *services, struct http_exchange *x,
-		    const struct route_params *p)
+void handle_openapi(struct services *services, struct http_exchange *x)
 {
 	/* Written once, because anybody may ask for it; the table of routes never changes. */
 	static struct buf document = BUF_INIT(TEXT_MAX);
 
 	(void)services;
-	(void)p;
 	if (document.len == 0)
 		openapi_write(&document);
 	if (document.err) {
@@ -55,13 +51,11 @@ void handle_openapi(struct services *services, struct http_exchange *x,
 	http_reply_kept(x, 200, "application/json", buf_str(&document), document.len);
 }
 
-void handle_metrics(struct services *services, struct http_exchange *x,
-		    const struct route_params *p)
+void handle_metrics(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf out = BUF_INIT(TEXT_MAX);
 
 	(void)services;
-	(void)p;
 	metrics_write(&out);
 	if (out.err) {
 		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");

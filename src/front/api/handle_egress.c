@@ -40,10 +40,9 @@ static void reply_egress(struct http_exchange *x, const struct sandbox *s)
 	reply_written(x, 200, &j);
 }
 
-void handle_egress_get(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_egress_get(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (s)
 		reply_egress(x, s);
@@ -107,12 +106,11 @@ static void change(struct http_exchange *x, struct sandbox *s, json_t *list)
 	egress_change(s, list, &c->pending);
 }
 
-void handle_egress_put(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_egress_put(struct services *services, struct http_exchange *x)
 {
 	static struct egress_rules rules;
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	struct err e = { 0 };
 	json_t *list = s ? egress_list(json_object_get(body, "egress"), &e) : NULL;
 
@@ -252,10 +250,10 @@ static void inquiry_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_net(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_net(struct services *services, struct http_exchange *x)
 {
 	static const struct gate_numbers nothing;
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 	struct inquiry *q = s && s->egress ? calloc(1, sizeof(*q)) : NULL;
 
 	if (!s)

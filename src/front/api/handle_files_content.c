@@ -238,10 +238,9 @@ static const struct file_call_ops read_ops = {
 	.done = done_content,
 };
 
-void handle_file_read(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_file_read(struct services *services, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
 
 	if (!v)
 		return; /* answered: there is no exchange any more */
@@ -269,10 +268,9 @@ static const struct file_call_ops tar_out_ops = {
 	.done = done_content,
 };
 
-void handle_file_tar_out(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_file_tar_out(struct services *services, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -341,10 +339,9 @@ static const struct file_call_ops write_ops = {
 	.done = done_write,
 };
 
-static void receive(struct services *services, struct http_exchange *x,
-		    const struct route_params *p, enum files_op op)
+static void receive(struct services *services, struct http_exchange *x, enum files_op op)
 {
-	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -356,14 +353,12 @@ static void receive(struct services *services, struct http_exchange *x,
 	file_exchange_run(v, op, &write_ops);
 }
 
-void handle_file_write(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_file_write(struct services *services, struct http_exchange *x)
 {
-	receive(services, x, p, FILES_WRITE);
+	receive(services, x, FILES_WRITE);
 }
 
-void handle_file_tar_in(struct services *services, struct http_exchange *x,
-			const struct route_params *p)
+void handle_file_tar_in(struct services *services, struct http_exchange *x)
 {
-	receive(services, x, p, FILES_TAR_IN);
+	receive(services, x, FILES_TAR_IN);
 }

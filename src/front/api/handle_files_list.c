@@ -194,10 +194,9 @@ static void done_list(struct file_call *c)
 
 static const struct file_call_ops list_ops = { .stat = on_entry, .done = done_list };
 
-void handle_file_list(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_file_list(struct services *services, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, p, "path", NULL);
+	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
 
 	if (!v)
 		return;

@@ -81,13 +81,12 @@ static void write_policy(const struct services *services, struct json *j)
 	json_object_end(j);
 }
 
-void handle_health(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_health(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(HEALTH_MAX);
 	const char *status = status_of(services);
 	struct json j;
 
-	(void)p;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "status", status);

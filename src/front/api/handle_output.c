@@ -26,7 +26,7 @@
 static struct record *record_of(struct http_exchange *x)
 {
 	const struct request_context *v = context_of(x);
-	struct sandbox *s = own_sandbox(v->server->services, x, &v->params);
+	struct sandbox *s = own_sandbox(v->server->services, x);
 	struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
 
 	if (s && !r)
@@ -47,11 +47,10 @@ static void answer(struct http_exchange *x, struct json *j, const struct buf *b)
 		reply_json(x, 200, b);
 }
 
-void handle_executions(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_executions(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = own_sandbox(services, x, p);
+	const struct sandbox *s = own_sandbox(services, x);
 	struct json j;
 
 	if (!s)
@@ -90,15 +89,13 @@ static int put_result(const struct record *r, struct json *j)
 	return 0;
 }
 
-void handle_execution(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_execution(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX + SPOOL_CAP);
 	const struct record *r = record_of(x);
 	struct json j;
 
 	(void)services;
-	(void)p;
 	if (!r)
 		return;
 	json_init(&j, &b);
@@ -114,11 +111,10 @@ void handle_execution(struct services *services, struct http_exchange *x,
 }
 
 /* The one that is meant, and no other that may run in the sandbox by now. */
-void handle_execution_interrupt(struct services *services, struct http_exchange *x,
-				const struct route_params *p)
+void handle_execution_interrupt(struct services *services, struct http_exchange *x)
 {
 	struct record *r = record_of(x);
-	struct sandbox *s = r ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = r ? own_sandbox(services, x) : NULL;
 
 	if (!s)
 		return;
@@ -136,8 +132,7 @@ void handle_execution_interrupt(struct services *services, struct http_exchange 
 	reply_empty(x, 202);
 }
 
-void handle_execution_events(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_execution_events(struct services *services, struct http_exchange *x)
 {
 	enum stream_format format = stream_format_of(x, true);
 	json_t *query = request_query(x, context_of(x)->route);
@@ -148,7 +143,7 @@ void handle_execution_events(struct services *services, struct http_exchange *x,
 	json_decref(query); /* it has the form that it must have */
 	if (!r || !stream_out_cursor(x, &cursor))
 		return;
-	exec_attached(p->value[1]);
+	exec_attached(context_param(x, 1));
 	if (r->log)
 		stream_out_begin(x, r->log, cursor, format);
 	else if (r->streamed)
@@ -178,14 +173,12 @@ static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
 	return v ? (uint64_t)json_integer_value(v) : fallback;
 }
 
-void handle_execution_output(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_execution_output(struct services *services, struct http_exchange *x)
 {
 	json_t *query = request_query(x, context_of(x)->route);
 	struct record *r = query ? record_of(x) : NULL;
 
 	(void)services;
-	(void)p;
 	if (r)
 		output_reply(x, spool_of(r, query), r->ended_ms != 0, number(query, "offset", 0),
 			     number(query, "limit", OUTPUT_LIMIT));
@@ -212,8 +205,7 @@ static const struct spool *find_err(struct http_exchange *x)
 	return find(x, true);
 }
 
-void handle_execution_search(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_execution_search(struct services *services, struct http_exchange *x)
 {
 	json_t *query = request_query(x, context_of(x)->route);
 	struct record *r = query ? record_of(x) : NULL;
@@ -226,7 +218,6 @@ void handle_execution_search(struct services *services, struct http_exchange *x,
 	};
 
 	(void)services;
-	(void)p;
 	if (r)
 		output_search(x, &q, spool_of(r, query) == &r->err ? find_err : find_out);
 	json_decref(query);
@@ -236,12 +227,11 @@ void handle_execution_search(struct services *services, struct http_exchange *x,
 
 #define LOG_MAX (TAIL_MAX + 1)
 
-void handle_sandbox_logs(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_sandbox_logs(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LOG_MAX);
 	json_t *query = request_query(x, context_of(x)->route);
-	struct sandbox *s = query ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = query ? own_sandbox(services, x) : NULL;
 	const json_t *lines = json_object_get(query, "tail");
 	char bytes[24];
 

@@ -163,15 +163,13 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 	}
 }
 
-void handle_pip_install(struct services *services, struct http_exchange *x,
-			const struct route_params *p)
+void handle_pip_install(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route), *requirements;
 	const char *name = json_string_value(json_object_get(body, "session_id"));
 	struct sandbox *s = NULL;
 	struct refusal why;
 
-	(void)p;
 	if (!body)
 		return;
 	if (name)
@@ -188,11 +186,10 @@ void handle_pip_install(struct services *services, struct http_exchange *x,
 	json_decref(body);
 }
 
-void handle_packages_install(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_packages_install(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	const char *language = json_string_value(json_object_get(body, "language"));
 	enum ecosystem eco = language ? ecosystem_find(language) : ECO_PYTHON;
 
@@ -208,10 +205,9 @@ void handle_packages_install(struct services *services, struct http_exchange *x,
 	json_decref(body);
 }
 
-void handle_packages_list(struct services *services, struct http_exchange *x,
-			  const struct route_params *p)
+void handle_packages_list(struct services *services, struct http_exchange *x)
 {
-	const struct sandbox *s = own_sandbox(services, x, p);
+	const struct sandbox *s = own_sandbox(services, x);
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	struct json j;
 

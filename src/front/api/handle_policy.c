@@ -34,7 +34,7 @@ static void write_ceiling(struct json *j, enum rule rule, const struct rule_valu
 	json_object_end(j);
 }
 
-void handle_policy(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_policy(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	const struct rules *r = services->sandboxes->admission->policy->rules;
@@ -42,7 +42,6 @@ void handle_policy(struct services *services, struct http_exchange *x, const str
 	size_t sandboxes, executions;
 	struct json j;
 
-	(void)p;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "owner", owner);

@@ -52,27 +52,26 @@ static void reply_port(struct services *services, struct http_exchange *x, int s
 }
 
 /* The sandbox and the number of the path; false: answered. */
-static bool find(struct services *services, struct http_exchange *x, const struct route_params *p,
-		 struct sandbox **ret, unsigned int *number)
+static bool find(struct services *services, struct http_exchange *x, struct sandbox **ret,
+		 unsigned int *number)
 {
 	char token[PORT_TOKEN_LEN + 1];
 
-	*ret = own_sandbox(services, x, p);
+	*ret = own_sandbox(services, x);
 	if (!*ret)
 		return false;
-	if (port_name_parse(p->value[1], number, token) && !token[0])
+	if (port_name_parse(context_param(x, 1), number, token) && !token[0])
 		return true;
 	reply_error(x, 422, "out_of_range", "port", "a number from 1 to 65535", "invalid port");
 	return false;
 }
 
-static struct port *find_open(struct services *services, struct http_exchange *x,
-			      const struct route_params *p)
+static struct port *find_open(struct services *services, struct http_exchange *x)
 {
 	struct sandbox *s;
 	unsigned int number;
 
-	if (!find(services, x, p, &s, &number))
+	if (!find(services, x, &s, &number))
 		return NULL;
 	struct port *port = port_find(s, number);
 	char text[64];
@@ -84,10 +83,10 @@ static struct port *find_open(struct services *services, struct http_exchange *x
 	return port;
 }
 
-void handle_ports(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_ports(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 	char base[320];
 	struct json j;
 
@@ -104,23 +103,22 @@ void handle_ports(struct services *services, struct http_exchange *x, const stru
 	reply_written(x, 200, &j);
 }
 
-void handle_port(struct services *services, struct http_exchange *x, const struct route_params *p)
+void handle_port(struct services *services, struct http_exchange *x)
 {
-	const struct port *port = find_open(services, x, p);
+	const struct port *port = find_open(services, x);
 
 	if (port)
 		reply_port(services, x, 200, port);
 }
 
-void handle_port_open(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_port_open(struct services *services, struct http_exchange *x)
 {
 	struct refusal why;
 	struct sandbox *s;
 	unsigned int number;
 	bool made;
 
-	if (!find(services, x, p, &s, &number))
+	if (!find(services, x, &s, &number))
 		return;
 	const struct port *port = port_open(s, number, &made, &why);
 
@@ -130,10 +128,9 @@ void handle_port_open(struct services *services, struct http_exchange *x,
 		reply_refusal(x, &why);
 }
 
-void handle_port_close(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_port_close(struct services *services, struct http_exchange *x)
 {
-	struct port *port = find_open(services, x, p);
+	struct port *port = find_open(services, x);
 
 	if (!port)
 		return;
@@ -174,8 +171,7 @@ static bool redirect(struct http_exchange *x, const struct port *port)
 	return true;
 }
 
-void handle_port_pass(struct services *services, struct http_exchange *x,
-		      const struct route_params *p)
+void handle_port_pass(struct services *services, struct http_exchange *x)
 {
 	struct request_context *v = context_of(x);
 	struct port *port = v->work;
@@ -183,7 +179,7 @@ void handle_port_pass(struct services *services, struct http_exchange *x,
 	const char *origin = http_header(x, "origin");
 	const char *authorization = http_header(x, "authorization");
 	const char *api_key = http_header(x, "x-api-key");
-	bool in_path = strchr(p->value[1], '~');
+	bool in_path = strchr(context_param(x, 1), '~');
 	struct port_way way = {
 		.peer = conn_peer(http_conn(x))->host,
 		.proto = conn_is_tls(http_conn(x)) ? "https" : "http",

@@ -26,11 +26,10 @@
 
 /* ---- finding and answering ----------------------------------------------------------------- */
 
-struct process *own_process(struct services *services, struct http_exchange *x,
-			    const struct route_params *p)
+struct process *own_process(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
-	struct process *found = s ? process_find(s, p->value[1]) : NULL;
+	struct sandbox *s = own_sandbox(services, x);
+	struct process *found = s ? process_find(s, context_param(x, 1)) : NULL;
 
 	if (s && !found)
 		reply_missing(x, s, "no_such_process", "process_id",
@@ -150,11 +149,10 @@ static void on_started(struct process_listener *l)
 			    "the sandbox was stopped or removed before the process had started");
 }
 
-void handle_process_start(struct services *services, struct http_exchange *x,
-			  const struct route_params *p)
+void handle_process_start(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	struct waiter *w = s && idempotency_begin(x) ? waiter_new(x) : NULL;
 	struct refusal why;
 
@@ -174,11 +172,10 @@ void handle_process_start(struct services *services, struct http_exchange *x,
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-void handle_process_list(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_process_list(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = own_sandbox(services, x, p);
+	const struct sandbox *s = own_sandbox(services, x);
 	struct json j;
 
 	if (!s)
@@ -190,10 +187,9 @@ void handle_process_list(struct services *services, struct http_exchange *x,
 	finish(x, 200, &j, &b);
 }
 
-void handle_process_get(struct services *services, struct http_exchange *x,
-			const struct route_params *p)
+void handle_process_get(struct services *services, struct http_exchange *x)
 {
-	const struct process *found = own_process(services, x, p);
+	const struct process *found = own_process(services, x);
 
 	if (found)
 		reply_process(x, 200, found);
@@ -206,11 +202,10 @@ static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
 	return v ? (uint64_t)json_integer_value(v) : fallback;
 }
 
-void handle_process_output(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_process_output(struct services *services, struct http_exchange *x)
 {
 	json_t *query = request_query(x, context_of(x)->route);
-	const struct process *found = query ? own_process(services, x, p) : NULL;
+	const struct process *found = query ? own_process(services, x) : NULL;
 	const char *stream = json_string_value(json_object_get(query, "stream"));
 	bool err = stream && strcmp(stream, "stderr") == 0;
 
@@ -240,11 +235,10 @@ static void on_wait_late(struct timer *t)
 	on_waited(&w->listener);
 }
 
-void handle_process_wait(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_process_wait(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(services, x, p) : NULL;
+	struct process *found = body ? own_process(services, x) : NULL;
 	uint64_t ms = json_object_get(body, "timeout") ? schema_ms(body, "timeout") : WAIT_MS;
 
 	json_decref(body);
@@ -267,11 +261,10 @@ void handle_process_wait(struct services *services, struct http_exchange *x,
 
 /* ---- acting -------------------------------------------------------------------------------- */
 
-void handle_process_signal(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_process_signal(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(services, x, p) : NULL;
+	struct process *found = body ? own_process(services, x) : NULL;
 	const char *name = json_string_value(json_object_get(body, "signal"));
 	int signo = process_signal_number(name ? name : "TERM");
 
@@ -332,21 +325,19 @@ static void feed(struct http_exchange *x, struct process *p, const json_t *body)
 	reply_process(x, 200, p);
 }
 
-void handle_process_stdin(struct services *services, struct http_exchange *x,
-			  const struct route_params *p)
+void handle_process_stdin(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(services, x, p) : NULL;
+	struct process *found = body ? own_process(services, x) : NULL;
 
 	if (found)
 		feed(x, found, body);
 	json_decref(body);
 }
 
-void handle_process_remove(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_process_remove(struct services *services, struct http_exchange *x)
 {
-	struct process *found = own_process(services, x, p);
+	struct process *found = own_process(services, x);
 
 	if (!found)
 		return;

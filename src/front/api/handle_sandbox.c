@@ -115,11 +115,10 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 	reply_one(x, s, &receipt);
 }
 
-void handle_sandbox_get(struct services *services, struct http_exchange *x,
-			const struct route_params *p)
+void handle_sandbox_get(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf none = BUF_INIT(1);
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (!s)
 		return;
@@ -165,11 +164,10 @@ static void stop_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_sandbox_stop(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_sandbox_stop(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	const json_t *grace = json_object_get(body, "grace_seconds");
 	uint64_t grace_s = grace ? (uint64_t)json_integer_value(grace) : GRACE_S;
 

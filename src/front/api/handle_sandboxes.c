@@ -60,15 +60,13 @@ static void create_again(struct http_exchange *x, struct sandbox *s, struct sand
 		wait_for_cell(x, s, false, NULL, on_made, NULL);
 }
 
-void handle_sandbox_create(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_sandbox_create(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	struct sandbox_spec spec;
 	struct refusal why;
 	char name[SANDBOX_NAME_MAX + 1];
 
-	(void)p;
 	if (!body || !idempotency_begin(x)) {
 		json_decref(body);
 		return;
@@ -137,15 +135,13 @@ static bool labels_ok(struct http_exchange *x, const json_t *labels)
 	return true;
 }
 
-void handle_sandbox_list(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_sandbox_list(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	json_t *query = request_query(x, context_of(x)->route);
 	struct json j;
 	size_t n = 0;
 
-	(void)p;
 	if (!query || !labels_ok(x, json_object_get(query, "label"))) {
 		json_decref(query);
 		return;
@@ -172,10 +168,9 @@ void handle_sandbox_list(struct services *services, struct http_exchange *x,
 
 /* ---- changing ------------------------------------------------------------------------------ */
 
-void handle_sandbox_remove(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_sandbox_remove(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (!s)
 		return;
@@ -192,11 +187,10 @@ static bool is_running(struct http_exchange *x, const struct sandbox *s)
 	return false;
 }
 
-void handle_sandbox_extend(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_sandbox_extend(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x, p) : NULL;
+	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	uint64_t seconds = (uint64_t)json_integer_value(json_object_get(body, "seconds"));
 	struct refusal why;
 
@@ -216,10 +210,9 @@ void handle_sandbox_extend(struct services *services, struct http_exchange *x,
 	json_decref(body);
 }
 
-void handle_sandbox_kill(struct services *services, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_sandbox_kill(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (!s)
 		return;
@@ -227,10 +220,9 @@ void handle_sandbox_kill(struct services *services, struct http_exchange *x,
 	reply_sandbox(x, 200, s);
 }
 
-void handle_sandbox_interrupt(struct services *services, struct http_exchange *x,
-			      const struct route_params *p)
+void handle_sandbox_interrupt(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (!s)
 		return;

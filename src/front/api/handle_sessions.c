@@ -36,14 +36,12 @@ static void write_session(struct json *j, const struct sandbox *s)
 	json_object_end(j);
 }
 
-void handle_sessions(struct services *services, struct http_exchange *x,
-		     const struct route_params *p)
+void handle_sessions(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	const struct request_context *v = context_of(x);
 	struct json j;
 
-	(void)p;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_key(&j, "sessions");
@@ -59,10 +57,10 @@ void handle_sessions(struct services *services, struct http_exchange *x,
 		reply_json(x, 200, &b);
 }
 
-static struct sandbox *own(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+static struct sandbox *own(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = sandbox_find(services->sandboxes, context_of(x)->owner, p->value[0]);
+	struct sandbox *s =
+		sandbox_find(services->sandboxes, context_of(x)->owner, context_param(x, 0));
 
 	if (!s)
 		reply_error(x, 404, "no_such_session", "session_id", "see GET /sessions",
@@ -70,10 +68,9 @@ static struct sandbox *own(struct services *services, struct http_exchange *x,
 	return s;
 }
 
-void handle_session_end(struct services *services, struct http_exchange *x,
-			const struct route_params *p)
+void handle_session_end(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own(services, x, p);
+	struct sandbox *s = own(services, x);
 
 	if (!s)
 		return;
@@ -81,10 +78,9 @@ void handle_session_end(struct services *services, struct http_exchange *x,
 	reply_empty(x, 204);
 }
 
-void handle_session_interrupt(struct services *services, struct http_exchange *x,
-			      const struct route_params *p)
+void handle_session_interrupt(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own(services, x, p);
+	struct sandbox *s = own(services, x);
 
 	if (!s)
 		return;

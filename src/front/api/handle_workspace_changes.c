@@ -360,10 +360,9 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 	return false;
 }
 
-static void begin(struct services *services, struct http_exchange *x, const struct route_params *p,
-		  bool commit)
+static void begin(struct services *services, struct http_exchange *x, bool commit)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 	struct refusal why;
 
 	if (!s || !is_cow(x, s))
@@ -397,23 +396,20 @@ static void begin(struct services *services, struct http_exchange *x, const stru
 	sandbox_enter(s, &j->entry);
 }
 
-void handle_workspace_diff(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_workspace_diff(struct services *services, struct http_exchange *x)
 {
-	begin(services, x, p, false);
+	begin(services, x, false);
 }
 
-void handle_workspace_commit(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_workspace_commit(struct services *services, struct http_exchange *x)
 {
-	begin(services, x, p, true);
+	begin(services, x, true);
 }
 
 /* The changes are in the cell: a new cell does not have them. */
-void handle_workspace_discard(struct services *services, struct http_exchange *x,
-			      const struct route_params *p)
+void handle_workspace_discard(struct services *services, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x, p);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (!s || !is_cow(x, s))
 		return;

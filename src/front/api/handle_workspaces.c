@@ -31,11 +31,10 @@ struct store_wait {
 	struct workspace wanted; /* to be made; of other requests only key, owner and name */
 };
 
-static struct workspace *own_workspace(struct services *services, struct http_exchange *x,
-				       const struct route_params *p)
+static struct workspace *own_workspace(struct services *services, struct http_exchange *x)
 {
 	struct workspace *w =
-		workspaces_find(services->workspaces, context_of(x)->owner, p->value[0]);
+		workspaces_find(services->workspaces, context_of(x)->owner, context_param(x, 0));
 
 	if (!w)
 		reply_error(x, 404, "no_such_workspace", "name", "see GET /v1/workspaces",
@@ -175,8 +174,7 @@ static bool too_large(const json_t *labels)
 	return labels && json_dumpb(labels, NULL, 0, JSON_COMPACT) > STORE_JSON_MAX;
 }
 
-void handle_workspace_create(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_workspace_create(struct services *services, struct http_exchange *x)
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	const json_t *mib = json_object_get(body, "quota_mib"),
@@ -184,7 +182,6 @@ void handle_workspace_create(struct services *services, struct http_exchange *x,
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_CREATE };
 	struct workspace wanted = { 0 };
 
-	(void)p;
 	if (!body)
 		return;
 	(void)snprintf(wanted.owner, sizeof(wanted.owner), "%s", context_of(x)->owner);
@@ -232,10 +229,9 @@ static void on_looked(struct workspace_store_call *c, const struct workspace_sto
 	finish(n);
 }
 
-void handle_workspace_get(struct services *services, struct http_exchange *x,
-			  const struct route_params *p)
+void handle_workspace_get(struct services *services, struct http_exchange *x)
 {
-	const struct workspace *w = own_workspace(services, x, p);
+	const struct workspace *w = own_workspace(services, x);
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_LOOK,
 					 .flags = WORKSPACE_STORE_COUNT };
 
@@ -252,15 +248,13 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*s)->name, (*t)->name);
 }
 
-void handle_workspace_list(struct services *services, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_workspace_list(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	json_t *query = request_query(x, context_of(x)->route);
 	struct json j;
 	size_t n = 0;
 
-	(void)p;
 	if (!query)
 		return;
 	const json_t *limit = json_object_get(query, "limit");
@@ -313,10 +307,9 @@ static void on_removed(struct workspace_store_call *c, const struct workspace_st
 	finish(n);
 }
 
-void handle_workspace_remove(struct services *services, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_workspace_remove(struct services *services, struct http_exchange *x)
 {
-	struct workspace *w = own_workspace(services, x, p);
+	struct workspace *w = own_workspace(services, x);
 	const struct sandbox *s = w ? workspaces_user(services->workspaces, w, NULL) : NULL;
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_REMOVE };
 

@@ -235,12 +235,10 @@ static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
 
-void handle_execute_ws(struct services *services, struct http_exchange *x,
-		       const struct route_params *p)
+void handle_execute_ws(struct services *services, struct http_exchange *x)
 {
 	struct session_ws *s;
 
-	(void)p;
 	if (!http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");
 		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",

@@ -3,8 +3,7 @@
  * handlers.h - What the routes call: one function per row of the tables (routes.h).
  *
  * A handler is called when the request is complete, the caller was let in, and the query holds only
- * declared parameters. It answers exactly once, now or later (net/http.h). @p is valid during the
- * call only.
+ * declared parameters. It answers exactly once, now or later (net/http.h).
  */
 #ifndef CAISSON_FRONT_HANDLERS_H
 #define CAISSON_FRONT_HANDLERS_H
@@ -12,13 +11,11 @@
 struct http_exchange;
 struct mcp;
 struct notebooks;
-struct route_params;
 struct services;
 
 /* Whoever defines it before means something else by the same list: tests, empty functions. */
 #ifndef HANDLER_OF
-#define HANDLER_OF(state, name)                                                                    \
-	void name(struct state *state, struct http_exchange *x, const struct route_params *p)
+#define HANDLER_OF(state, name) void name(struct state *state, struct http_exchange *x)
 #endif
 #define HANDLER(name) HANDLER_OF(services, name)
 

@@ -65,7 +65,7 @@ static bool by_owner(struct services *services, struct http_exchange *x, struct 
 {
 	if (!host_or_owner(x, v, false))
 		return false;
-	struct sandbox *s = own_sandbox(services, x, &v->params);
+	struct sandbox *s = own_sandbox(services, x);
 
 	if (!s)
 		return false;

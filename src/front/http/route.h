@@ -45,8 +45,7 @@ struct response_doc {
 
 struct route {
 	const char *method, *path, *tag;
-	void (*handler)(struct services *services, struct http_exchange *x,
-			const struct route_params *p);
+	void (*handler)(struct services *services, struct http_exchange *x);
 	const struct operation *op;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
 	const struct field *headers;          /* for OpenAPI; the handler reads them */
@@ -62,9 +61,8 @@ struct route {
 	 * is let in. Method "*": any. */
 	bool below;
 	/* In place of `handler`: routes of a wire that has a state of its own. */
-	void (*mcp_handler)(struct mcp *mcp, struct http_exchange *x, const struct route_params *p);
-	void (*jupyter_handler)(struct notebooks *notebooks, struct http_exchange *x,
-				const struct route_params *p);
+	void (*mcp_handler)(struct mcp *mcp, struct http_exchange *x);
+	void (*jupyter_handler)(struct notebooks *notebooks, struct http_exchange *x);
 };
 
 /* route_at() - The i-th route of all tables (routes.h), NULL after the last. */

@@ -37,6 +37,11 @@ struct request_context *context_of(const struct http_exchange *x)
 	return http_user(x);
 }
 
+const char *context_param(const struct http_exchange *x, size_t i)
+{
+	return context_of(x)->params.value[i];
+}
+
 void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v))
 {
 	context_of(x)->work = work;
@@ -245,11 +250,11 @@ static void call_handler(struct http_exchange *x, const struct request_context *
 	const struct route *r = v->route;
 
 	if (r->mcp_handler)
-		r->mcp_handler(v->server->mcp, x, &v->params);
+		r->mcp_handler(v->server->mcp, x);
 	else if (r->jupyter_handler)
-		r->jupyter_handler(v->server->notebooks, x, &v->params);
+		r->jupyter_handler(v->server->notebooks, x);
 	else
-		r->handler(v->server->services, x, &v->params);
+		r->handler(v->server->services, x);
 }
 
 static int on_head(struct http_exchange *x)

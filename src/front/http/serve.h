@@ -67,6 +67,8 @@ void serve_refuse(struct http_exchange *x, const struct auth_verdict *verdict,
 		  const char *metadata);
 
 struct request_context *context_of(const struct http_exchange *x);
+/* context_param() - The value of the i-th {name} part of its path. */
+const char *context_param(const struct http_exchange *x, size_t i);
 /* context_wait() - The handler answers later. @gone is called if the client leaves before that. */
 void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v));
 /* context_done() - The handler answers now: @gone is not called any more. @x: may be NULL. Return:

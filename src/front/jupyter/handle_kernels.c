@@ -18,14 +18,12 @@
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
-void handle_jupyter_api(struct notebooks *notebooks, struct http_exchange *x,
-			const struct route_params *p)
+void handle_jupyter_api(struct notebooks *notebooks, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(256);
 	struct json j;
 
 	(void)notebooks;
-	(void)p;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "version", "2.14.0"); /* of the API that clients compare with */
@@ -33,24 +31,21 @@ void handle_jupyter_api(struct notebooks *notebooks, struct http_exchange *x,
 	reply_written(x, 200, &j);
 }
 
-void handle_jupyter_specs(struct notebooks *notebooks, struct http_exchange *x,
-			  const struct route_params *p)
+void handle_jupyter_specs(struct notebooks *notebooks, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(16384);
 	struct json j;
 
-	(void)p;
 	json_init(&j, &b);
 	jinfo_specs(&notebooks->sandboxes->cells->images->own, &j);
 	reply_written(x, 200, &j);
 }
 
-void handle_jupyter_spec(struct notebooks *notebooks, struct http_exchange *x,
-			 const struct route_params *p)
+void handle_jupyter_spec(struct notebooks *notebooks, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(16384);
 	const struct language *l =
-		jinfo_find(&notebooks->sandboxes->cells->images->own, p->value[0]);
+		jinfo_find(&notebooks->sandboxes->cells->images->own, context_param(x, 0));
 	struct json j;
 
 	if (!l) {
@@ -63,15 +58,13 @@ void handle_jupyter_spec(struct notebooks *notebooks, struct http_exchange *x,
 	reply_written(x, 200, &j);
 }
 
-void handle_jupyter_status(struct notebooks *notebooks, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_jupyter_status(struct notebooks *notebooks, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
 	uint64_t last = notebooks->sandboxes->daemon->started_ms;
 	size_t kernels = 0, clients = 0;
 	struct json j;
 
-	(void)p;
 	for (const struct sandbox *s = notebooks->sandboxes->first; s; s = s->next)
 		if (jkernel_is(s, context_of(x)->owner)) {
 			kernels++;
@@ -114,24 +107,20 @@ static void on_made(struct http_exchange *x, struct sandbox *s, bool fresh, json
 	reply_kernel(x, 201, s);
 }
 
-void handle_jupyter_kernel_start(struct notebooks *notebooks, struct http_exchange *x,
-				 const struct route_params *p)
+void handle_jupyter_kernel_start(struct notebooks *notebooks, struct http_exchange *x)
 {
 	json_t *body = jupyter_body(x);
 
-	(void)p;
 	if (body)
 		jkernel_create(notebooks->sandboxes, x, body, on_made, NULL);
 	json_decref(body);
 }
 
-void handle_jupyter_kernels(struct notebooks *notebooks, struct http_exchange *x,
-			    const struct route_params *p)
+void handle_jupyter_kernels(struct notebooks *notebooks, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct json j;
 
-	(void)p;
 	json_init(&j, &b);
 	json_array_begin(&j);
 	for (const struct sandbox *s = notebooks->sandboxes->first; s; s = s->next)
@@ -141,10 +130,10 @@ void handle_jupyter_kernels(struct notebooks *notebooks, struct http_exchange *x
 	reply_written(x, 200, &j);
 }
 
-static struct sandbox *own_kernel(struct notebooks *notebooks, struct http_exchange *x,
-				  const struct route_params *p)
+static struct sandbox *own_kernel(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct sandbox *s = jkernel_find(notebooks->sandboxes, context_of(x)->owner, p->value[0]);
+	struct sandbox *s =
+		jkernel_find(notebooks->sandboxes, context_of(x)->owner, context_param(x, 0));
 
 	if (!s)
 		reply_error(x, 404, "no_such_kernel", "kernel_id", "see GET /api/kernels",
@@ -152,19 +141,17 @@ static struct sandbox *own_kernel(struct notebooks *notebooks, struct http_excha
 	return s;
 }
 
-void handle_jupyter_kernel(struct notebooks *notebooks, struct http_exchange *x,
-			   const struct route_params *p)
+void handle_jupyter_kernel(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct sandbox *s = own_kernel(notebooks, x, p);
+	struct sandbox *s = own_kernel(notebooks, x);
 
 	if (s)
 		reply_kernel(x, 200, s);
 }
 
-void handle_jupyter_kernel_end(struct notebooks *notebooks, struct http_exchange *x,
-			       const struct route_params *p)
+void handle_jupyter_kernel_end(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct sandbox *s = own_kernel(notebooks, x, p);
+	struct sandbox *s = own_kernel(notebooks, x);
 
 	if (!s)
 		return;
@@ -172,10 +159,9 @@ void handle_jupyter_kernel_end(struct notebooks *notebooks, struct http_exchange
 	reply_empty(x, 204);
 }
 
-void handle_jupyter_interrupt(struct notebooks *notebooks, struct http_exchange *x,
-			      const struct route_params *p)
+void handle_jupyter_interrupt(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct sandbox *s = own_kernel(notebooks, x, p);
+	struct sandbox *s = own_kernel(notebooks, x);
 
 	if (!s)
 		return;
@@ -205,10 +191,9 @@ static void on_client_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_jupyter_restart(struct notebooks *notebooks, struct http_exchange *x,
-			    const struct route_params *p)
+void handle_jupyter_restart(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct sandbox *s = own_kernel(notebooks, x, p);
+	struct sandbox *s = own_kernel(notebooks, x);
 	struct jkernel *k = s ? jkernel_of(s) : NULL;
 
 	if (!s)
@@ -228,10 +213,9 @@ void handle_jupyter_restart(struct notebooks *notebooks, struct http_exchange *x
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-void handle_jupyter_channels(struct notebooks *notebooks, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_jupyter_channels(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct sandbox *s = own_kernel(notebooks, x, p);
+	struct sandbox *s = own_kernel(notebooks, x);
 
 	if (!s)
 		return;

@@ -213,12 +213,10 @@ static void with_kernel(struct notebooks *notebooks, struct http_exchange *x, js
 		jkernel_create(notebooks->sandboxes, x, kernel, made, body);
 }
 
-void handle_jupyter_session_start(struct notebooks *notebooks, struct http_exchange *x,
-				  const struct route_params *p)
+void handle_jupyter_session_start(struct notebooks *notebooks, struct http_exchange *x)
 {
 	json_t *body = jupyter_body(x);
 
-	(void)p;
 	if (body && check_lengths(x, body)) {
 		const struct jsession *old = of_path(notebooks, context_of(x)->owner, body);
 
@@ -233,13 +231,11 @@ void handle_jupyter_session_start(struct notebooks *notebooks, struct http_excha
 	json_decref(body);
 }
 
-void handle_jupyter_sessions(struct notebooks *notebooks, struct http_exchange *x,
-			     const struct route_params *p)
+void handle_jupyter_sessions(struct notebooks *notebooks, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct json j;
 
-	(void)p;
 	(void)sweep(notebooks);
 	json_init(&j, &b);
 	json_array_begin(&j);
@@ -250,10 +246,9 @@ void handle_jupyter_sessions(struct notebooks *notebooks, struct http_exchange *
 	reply_written(x, 200, &j);
 }
 
-static struct jsession **own_session(struct notebooks *notebooks, struct http_exchange *x,
-				     const struct route_params *p)
+static struct jsession **own_session(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct jsession **at = find(notebooks, context_of(x)->owner, p->value[0]);
+	struct jsession **at = find(notebooks, context_of(x)->owner, context_param(x, 0));
 
 	if (*at)
 		return at;
@@ -262,20 +257,18 @@ static struct jsession **own_session(struct notebooks *notebooks, struct http_ex
 	return NULL;
 }
 
-void handle_jupyter_session(struct notebooks *notebooks, struct http_exchange *x,
-			    const struct route_params *p)
+void handle_jupyter_session(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct jsession **at = own_session(notebooks, x, p);
+	struct jsession **at = own_session(notebooks, x);
 
 	if (at)
 		reply_session(notebooks, x, 200, *at);
 }
 
 /* The kernel is removed with its session, as the protocol says. */
-void handle_jupyter_session_end(struct notebooks *notebooks, struct http_exchange *x,
-				const struct route_params *p)
+void handle_jupyter_session_end(struct notebooks *notebooks, struct http_exchange *x)
 {
-	struct jsession **at = own_session(notebooks, x, p), *s;
+	struct jsession **at = own_session(notebooks, x), *s;
 
 	if (!at)
 		return;
@@ -325,11 +318,10 @@ static void on_changed(struct http_exchange *x, struct sandbox *sandbox, bool fr
 	end_unused(notebooks, s->owner, before);
 }
 
-void handle_jupyter_session_change(struct notebooks *notebooks, struct http_exchange *x,
-				   const struct route_params *p)
+void handle_jupyter_session_change(struct notebooks *notebooks, struct http_exchange *x)
 {
 	json_t *body = jupyter_body(x);
-	struct jsession **at = body ? own_session(notebooks, x, p) : NULL;
+	struct jsession **at = body ? own_session(notebooks, x) : NULL;
 	const json_t *kernel = json_object_get(body, "kernel");
 
 	if (!at || !check_lengths(x, body)) {

@@ -114,13 +114,12 @@ static void serve_message(struct mcp *mcp, struct http_exchange *x, json_t *mess
 	json_decref(r.data);
 }
 
-void handle_mcp_post(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_post(struct mcp *mcp, struct http_exchange *x)
 {
 	const struct http_request *q = http_request(x);
 	struct schema_error e;
 	json_t *message;
 
-	(void)p;
 	if (!mcp_head_ok(x))
 		return;
 	if (mcp_sse_named(x)) {
@@ -186,13 +185,12 @@ static void no_stream(struct http_exchange *x)
 		   "there is no stream without a session: header Mcp-Session-Id, from initialize");
 }
 
-void handle_mcp_get(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_get(struct mcp *mcp, struct http_exchange *x)
 {
 	struct request_context *v = context_of(x);
 	struct listener_out *o;
 	struct mcp_session *s;
 
-	(void)p;
 	if (!http_header(x, "mcp-session-id")) {
 		no_stream(x);
 		return;
@@ -225,11 +223,10 @@ void handle_mcp_get(struct mcp *mcp, struct http_exchange *x, const struct route
 
 /* ---- DELETE -------------------------------------------------------------------------------- */
 
-void handle_mcp_delete(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_delete(struct mcp *mcp, struct http_exchange *x)
 {
 	struct mcp_session *s;
 
-	(void)p;
 	if (!http_header(x, "mcp-session-id")) {
 		no_stream(x);
 		return;

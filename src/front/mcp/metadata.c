@@ -74,11 +74,10 @@ static void write_document(const struct mcp *mcp, const struct http_exchange *x,
 	(void)json_finish(&j);
 }
 
-void handle_mcp_metadata(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_metadata(struct mcp *mcp, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(DOCUMENT_MAX);
 
-	(void)p;
 	if (!mcp->daemon->config.mcp_auth_server) {
 		reply_error(x, 404, "not_found", NULL,
 			    "ask the operator for a token; --mcp-auth-server names such a server",

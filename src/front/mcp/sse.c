@@ -100,11 +100,10 @@ static void begin(struct mcp_stream *s)
 	(void)sse_event(s->x, NULL, "endpoint", buf_str(&b), b.len);
 }
 
-void handle_mcp_sse(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_sse(struct mcp *mcp, struct http_exchange *x)
 {
 	struct mcp_stream *s;
 
-	(void)p;
 	if (!mcp_stream_wanted(x))
 		return;
 	s = calloc(1, sizeof(*s));

@@ -89,11 +89,10 @@ static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
 
-void handle_mcp_ws(struct mcp *mcp, struct http_exchange *x, const struct route_params *p)
+void handle_mcp_ws(struct mcp *mcp, struct http_exchange *x)
 {
 	struct client *d;
 
-	(void)p;
 	if (!http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");
 		reply_error(x, 426, "upgrade_required", NULL, "use 'caisson mcp', or POST /mcp",

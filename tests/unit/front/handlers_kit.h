@@ -14,16 +14,14 @@
 struct http_exchange;
 struct mcp;
 struct notebooks;
-struct route_params;
 struct services;
 
 #define HANDLER_OF(state, name)                                                                    \
-	void name(struct state *state, struct http_exchange *x, const struct route_params *p);     \
-	void name(struct state *state, struct http_exchange *x, const struct route_params *p)      \
+	void name(struct state *state, struct http_exchange *x);                                   \
+	void name(struct state *state, struct http_exchange *x)                                    \
 	{                                                                                          \
 		(void)state;                                                                       \
 		(void)x;                                                                           \
-		(void)p;                                                                           \
 	}                                                                                          \
 	struct state /* takes the semicolon */
 
