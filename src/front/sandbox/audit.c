@@ -29,6 +29,11 @@
 
 #define RETRY_S 5u
 
+struct ledger *audit_ledger(const struct sandbox *s)
+{
+	return s->sandboxes->daemon->ledger;
+}
+
 static int refuse(struct refusal *r, const char *what, const struct err *e)
 {
 	*r = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
@@ -220,7 +225,7 @@ static int record_spec(const struct sandbox *s, const char *event, const struct 
 
 	memcpy(all, own, n * sizeof(*own));
 	memcpy(all + n, spec, sizeof(spec));
-	return ledger_append(s->sandboxes->daemon->ledger,
+	return ledger_append(audit_ledger(s),
 			     &(struct ledger_event){ .event = event,
 						     .owner = s->owner,
 						     .sandbox = s->name,
@@ -256,7 +261,7 @@ void audit_adopted(struct sandbox *s)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "sandbox.adopt", s->owner, s->name,
+	if (ledger_record(audit_ledger(s), &e, "sandbox.adopt", s->owner, s->name,
 			  L_STR("id", s->id), L_UINT("epoch", s->epoch)) < 0)
 		complain(s, &e);
 }
@@ -265,7 +270,7 @@ void audit_changed(struct sandbox *s)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "sandbox.change", s->owner, s->name,
+	if (ledger_record(audit_ledger(s), &e, "sandbox.change", s->owner, s->name,
 			  L_STR("id", s->id), L_STR("state", sandbox_state_name(s->state)),
 			  L_STR("reason", s->reason), L_UINT("expires_at", s->expires_ms)) < 0 ||
 	    put(s, &e) < 0)
@@ -276,7 +281,7 @@ void audit_removed(struct sandbox *s, const char *why)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "sandbox.remove", s->owner, s->name,
+	if (ledger_record(audit_ledger(s), &e, "sandbox.remove", s->owner, s->name,
 			  L_STR("id", s->id), L_STR("why", why),
 			  L_UINT("executions", s->executions)) < 0)
 		complain(s, &e);
@@ -290,8 +295,8 @@ int audit_port_open(struct sandbox *s, unsigned int port, struct refusal *ret)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "port.open", s->owner, s->name,
-			  L_STR("id", s->id), L_UINT("port", port)) < 0)
+	if (ledger_record(audit_ledger(s), &e, "port.open", s->owner, s->name, L_STR("id", s->id),
+			  L_UINT("port", port)) < 0)
 		return refuse(ret, "the ledger", &e);
 	return 0;
 }
@@ -300,8 +305,8 @@ void audit_port_closed(struct sandbox *s, unsigned int port, uint64_t requests, 
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "port.close", s->owner, s->name,
-			  L_STR("id", s->id), L_UINT("port", port), L_UINT("requests", requests),
+	if (ledger_record(audit_ledger(s), &e, "port.close", s->owner, s->name, L_STR("id", s->id),
+			  L_UINT("port", port), L_UINT("requests", requests),
 			  L_STR("why", why)) < 0)
 		complain(s, &e);
 }
@@ -312,7 +317,7 @@ int audit_egress(struct sandbox *s, const json_t *list, struct refusal *ret)
 {
 	char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
 	struct err e = { 0 };
-	int r = ledger_record(s->sandboxes->daemon->ledger, &e, "egress.change", s->owner, s->name,
+	int r = ledger_record(audit_ledger(s), &e, "egress.change", s->owner, s->name,
 			      L_STR("id", s->id), L_PATH("egress", text ? text : "[]"));
 
 	json_alloc_free(text);
@@ -364,7 +369,7 @@ int audit_begin(struct sandbox *s, const char *id, const char *what, const char 
 					    .n = ARRAY_SIZE(own) };
 	struct err e = { 0 };
 	/* One without a name was made for this alone, and no other line tells what it is. */
-	int r = s->name[0] ? ledger_append(s->sandboxes->daemon->ledger, &event, &e) :
+	int r = s->name[0] ? ledger_append(audit_ledger(s), &event, &e) :
 			     record_spec(s, "execution.begin", own, ARRAY_SIZE(own), &e);
 
 	return r < 0 ? refuse(ret, "the ledger", &e) : 0;
@@ -374,8 +379,8 @@ void audit_refused(struct sandbox *s, const char *id, const char *what, const st
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "execution.end", s->owner, s->name,
-			  L_STR("id", id), L_STR("what", what), L_STR("status", "refused"),
+	if (ledger_record(audit_ledger(s), &e, "execution.end", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_STR("status", "refused"),
 			  L_STR("cause", why->code)) < 0)
 		complain(s, &e);
 }
@@ -395,9 +400,8 @@ void audit_end(struct sandbox *s, const char *id, const char *what, const struct
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "execution.end", s->owner, s->name,
-			  L_STR("id", id), L_STR("what", what),
-			  L_STR("status", result_status_name(r->status)),
+	if (ledger_record(audit_ledger(s), &e, "execution.end", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_STR("status", result_status_name(r->status)),
 			  L_STR("cause", result_cause_name(r->cause)),
 			  L_INT("exit_code", r->exit_code), L_OBJECT("usage"),
 			  L_UINT("wall_ns", o->wall_ns), L_UINT("cpu_ns", o->usage.cpu_ns),
@@ -411,8 +415,8 @@ void audit_dropped(struct sandbox *s, const char *id, const char *what)
 {
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "execution.end", s->owner, s->name,
-			  L_STR("id", id), L_STR("what", what), L_STR("status", "removed"),
+	if (ledger_record(audit_ledger(s), &e, "execution.end", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_STR("status", "removed"),
 			  L_STR("cause", "signal")) < 0)
 		complain(s, &e);
 }

@@ -26,6 +26,9 @@ struct result;
 struct sandbox;
 struct sandboxes;
 
+/* audit_ledger() - The ledger of the daemon that @s belongs to. */
+struct ledger *audit_ledger(const struct sandbox *s);
+
 /* audit_open() - Before the first request: note the start, and take over the records of former
  * sandboxes. */
 int audit_open(struct sandboxes *sandboxes, struct err *e);

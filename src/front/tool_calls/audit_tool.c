@@ -3,9 +3,9 @@
 #include "front/tool_calls/audit_tool.h"
 
 #include "base/err.h"
+#include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 #include "front/tool_calls/approval.h"
 #include "ledger/ledger.h"
@@ -23,10 +23,9 @@ int audit_tool_begin(const struct audit_tool *a, const char *arguments, size_t l
 	const struct sandbox *s = a->x->sandbox;
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "tool.begin", s->owner, s->name,
-			  L_STR("id", a->id), L_STR("execution", a->x->id),
-			  L_STR("server", a->server), L_STR("tool", a->tool),
-			  L_SHA256("arguments_sha256", arguments, len),
+	if (ledger_record(audit_ledger(s), &e, "tool.begin", s->owner, s->name, L_STR("id", a->id),
+			  L_STR("execution", a->x->id), L_STR("server", a->server),
+			  L_STR("tool", a->tool), L_SHA256("arguments_sha256", arguments, len),
 			  L_UINT("argument_bytes", len),
 			  L_STR("verdict", d->verdict == TOOL_RULES_ASK ? "approve" : "allow"),
 			  L_STR("rule", d->rule)) == 0)
@@ -43,13 +42,13 @@ void audit_tool_end(const struct audit_tool *a, const char *outcome, const char 
 	int r;
 
 	if (result)
-		r = ledger_record(s->sandboxes->daemon->ledger, &e, "tool.end", s->owner, s->name,
+		r = ledger_record(audit_ledger(s), &e, "tool.end", s->owner, s->name,
 				  L_STR("id", a->id), L_STR("execution", a->x->id),
 				  L_STR("server", a->server), L_STR("tool", a->tool),
 				  L_STR("outcome", outcome), L_SHA256("result_sha256", result, len),
 				  L_UINT("result_bytes", len), L_UINT("took_ns", took_ns));
 	else
-		r = ledger_record(s->sandboxes->daemon->ledger, &e, "tool.end", s->owner, s->name,
+		r = ledger_record(audit_ledger(s), &e, "tool.end", s->owner, s->name,
 				  L_STR("id", a->id), L_STR("execution", a->x->id),
 				  L_STR("server", a->server), L_STR("tool", a->tool),
 				  L_STR("outcome", outcome), L_UINT("took_ns", took_ns));
@@ -64,7 +63,7 @@ void audit_tool_refused(struct execution *x, const char *server, const char *too
 	struct err e = { 0 };
 
 	if (x->tools_refused++ < AUDIT_REFUSALS_MAX &&
-	    ledger_record(s->sandboxes->daemon->ledger, &e, "tool.refused", s->owner, s->name,
+	    ledger_record(audit_ledger(s), &e, "tool.refused", s->owner, s->name,
 			  L_STR("execution", x->id), L_STR("server", server), L_STR("tool", tool),
 			  L_STR("code", code), L_STR("rule", rule)) < 0)
 		complain(x, &e);
@@ -78,7 +77,7 @@ void audit_tools_over(const struct execution *x)
 		x->tools_refused > AUDIT_REFUSALS_MAX ? x->tools_refused - AUDIT_REFUSALS_MAX : 0;
 
 	if ((more || x->rpc_refused) &&
-	    ledger_record(s->sandboxes->daemon->ledger, &e, "tool.refusals", s->owner, s->name,
+	    ledger_record(audit_ledger(s), &e, "tool.refusals", s->owner, s->name,
 			  L_STR("execution", x->id), L_UINT("tools", more),
 			  L_UINT("requests", x->rpc_refused)) < 0)
 		complain(x, &e);
@@ -89,7 +88,7 @@ void audit_approval_begin(const struct approval *a, const char *call)
 	const struct sandbox *s = a->x->sandbox;
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "approval.begin", s->owner, s->name,
+	if (ledger_record(audit_ledger(s), &e, "approval.begin", s->owner, s->name,
 			  L_STR("id", a->id), L_STR("call", call), L_STR("execution", a->x->id),
 			  L_STR("server", a->server), L_STR("tool", a->tool)) < 0)
 		complain(a->x, &e);
@@ -101,7 +100,7 @@ void audit_approval_end(const struct approval *a, const char *outcome, const cha
 	const struct sandbox *s = a->x->sandbox;
 	struct err e = { 0 };
 
-	if (ledger_record(s->sandboxes->daemon->ledger, &e, "approval.end", s->owner, s->name,
+	if (ledger_record(audit_ledger(s), &e, "approval.end", s->owner, s->name,
 			  L_STR("id", a->id), L_STR("outcome", outcome), L_STR("by", by),
 			  L_STR("reason", reason)) < 0)
 		complain(a->x, &e);
