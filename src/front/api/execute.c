@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json.h"
 #include "front/api/exec.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"

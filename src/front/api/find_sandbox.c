@@ -11,10 +11,8 @@
 #include <stdlib.h>
 
 #include "front/http/reply.h"
-#include "front/http/route.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/time_text.h"
 

@@ -11,7 +11,6 @@
 #include "front/operations/services.h"
 #include "front/tool_calls/approval.h"
 #include "front/tool_calls/tool_calls.h"
-#include "net/http.h"
 
 #define ONE_MAX (64u << 10)
 #define LIST_MAX (APPROVALS_OWNER_MAX * ONE_MAX)

@@ -5,12 +5,10 @@
  * Lists are in handle_files_list.c, content is in handle_files_content.c. A watch is a stream of
  * Server-Sent Events that lasts until the client, the sandbox or the watched directory is gone.
  */
-#include "base/clock.h"
 #include "base/json.h"
 #include "front/api/file_exchange.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
-#include "front/http/serve.h"
 #include "front/support/refusal.h"
 #include "net/http.h"
 

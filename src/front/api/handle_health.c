@@ -7,13 +7,11 @@
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/cell/image_use.h"
-#include "front/cell/warden_link.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
-#include "front/support/jail.h"
 #include "front/support/time_text.h"
 
 #define HEALTH_MAX 16384u

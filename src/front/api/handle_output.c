@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/json.h"
 #include "front/api/exec.h"
 #include "front/api/find_sandbox.h"

@@ -11,7 +11,6 @@
 #include "front/operations/services.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "net/http.h"
 
 #define LIST_MAX (4u << 20)
 

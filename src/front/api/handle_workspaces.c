@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"

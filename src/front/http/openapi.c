@@ -22,7 +22,6 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/http/route.h"
-#include "front/support/schema.h"
 
 #define WORDS_MAX 1024u
 #define BINARY "{\"type\":\"string\",\"format\":\"binary\"}"

@@ -19,7 +19,6 @@
 
 struct buf;
 struct http_exchange;
-struct json;
 struct mcp;
 struct notebooks;
 struct services;

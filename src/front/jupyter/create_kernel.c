@@ -23,7 +23,6 @@
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
 #include "front/operations/operations.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/schema.h"
 #include "net/http.h"

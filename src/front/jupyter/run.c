@@ -18,7 +18,6 @@
 #include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 #include "front/support/metrics.h"
-#include "front/support/schema.h"
 
 #define CODE_MAX (8u << 20)
 

@@ -14,7 +14,6 @@
 #include <stddef.h>
 
 struct buf;
-struct mcp_batch;
 struct mcp_session;
 
 #define MCP_BATCH_MAX 64u /* messages */

@@ -11,7 +11,6 @@
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
 #include "front/support/json_alloc.h"
-#include "front/support/log.h"
 
 #define NOTE_MAX (1u << 20)
 #define NO_LEVEL (-1)

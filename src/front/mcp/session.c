@@ -15,7 +15,6 @@
 #include "front/mcp/replay.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
-#include "front/sandbox/execution.h"
 #include "front/support/random_id.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)

@@ -18,7 +18,6 @@
 #include "front/mcp/input_request.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/task.h"
-#include "front/sandbox/execution.h"
 #include "front/support/json_alloc.h"
 #include "front/support/random_id.h"
 

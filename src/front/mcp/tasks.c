@@ -17,7 +17,6 @@
 #include "front/mcp/mcp.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
-#include "front/sandbox/execution.h"
 #include "front/support/daemon.h"
 #include "front/support/json_alloc.h"
 #include "front/support/random_id.h"

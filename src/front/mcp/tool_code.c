@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
 #include "front/api/execute.h"
 #include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"

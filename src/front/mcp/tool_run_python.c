@@ -22,7 +22,6 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
-#include "front/spec/code_spec.h"
 #include "front/support/json_alloc.h"
 
 #define SUMMARY_CHARS 300u

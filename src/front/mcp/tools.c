@@ -21,7 +21,6 @@
 #include "front/operations/services.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
-#include "front/sandbox/execution.h"
 #include "front/spec/judge.h"
 #include "front/support/schema.h"
 #include "front/tool_calls/tool_calls.h"

@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 #include "base/embed.h"
-#include "base/fd.h"
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/gate/index_hosts.h"

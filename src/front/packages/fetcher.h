@@ -14,8 +14,6 @@
 #include "front/packages/requirement.h"
 
 struct command_line;
-struct config;
-struct err;
 struct install;
 struct refusal;
 struct sandbox_spec;

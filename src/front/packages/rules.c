@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/embed.h"
-#include "base/fd.h"
 #include "base/wild.h"
 #include "front/packages/closure.h"
 #include "front/support/config.h"

@@ -14,10 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct cell_limits;
 struct command_line;
 struct err;
-struct execution;
 struct gate_event;
 struct ledger;
 struct outcome;

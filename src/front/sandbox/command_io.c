@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "front/sandbox/command.h"

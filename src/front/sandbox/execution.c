@@ -21,7 +21,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h" /* ARRAY_SIZE */
-#include "base/json.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/sandbox/audit.h"

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "front/cell/cell.h"
@@ -24,7 +23,6 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
-#include "front/support/time_text.h"
 
 #define VARIABLES_MAX (4u << 20)
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/json.h"
 #include "base/list.h"
 #include "base/utf8.h"

@@ -15,7 +15,6 @@
 struct approval;
 struct execution;
 struct tool_decision;
-struct refusal;
 
 #define AUDIT_REFUSALS_MAX 100u
 

@@ -17,7 +17,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/support/json_alloc.h"

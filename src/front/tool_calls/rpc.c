@@ -16,7 +16,6 @@
 
 #include "base/json.h"
 #include "base/list.h"
-#include "base/utf8.h"
 #include "front/cell/cell.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"

@@ -18,7 +18,6 @@
 #include "base/buf.h"
 
 struct execution;
-struct tool_decision;
 struct rpc;
 struct kernel;
 

@@ -12,7 +12,6 @@
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
-#include "front/support/log.h"
 #include "front/support/schema.h"
 #include "front/tool_calls/tool_calls.h"
 
