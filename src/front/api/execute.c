@@ -46,12 +46,6 @@ const char *ask_session(const json_t *body)
 	return string_of(body, "session_id");
 }
 
-static void refuse(struct refusal *r, enum refusal_kind kind, const char *code, const char *field,
-		   const char *hint)
-{
-	*r = (struct refusal){ .kind = kind, .code = code, .field = field, .hint = hint };
-}
-
 static const struct language *language_of(struct sandboxes *sandboxes, const json_t *body,
 					  struct refusal *ret)
 {
@@ -62,9 +56,8 @@ static const struct language *language_of(struct sandboxes *sandboxes, const jso
 	if (l) /* whether the image has it the sandbox tells */
 		return l;
 	image_languages(&sandboxes->cells->images->own, there, sizeof(there));
-	refuse(ret, REFUSAL_INVALID, "unknown_language", "language", NULL);
-	(void)snprintf(ret->message, sizeof(ret->message),
-		       "this language is unknown; there are: %s", there);
+	(void)refusal_set(ret, REFUSAL_INVALID, "unknown_language", "language", NULL,
+			  "this language is unknown; there are: %s", there);
 	return NULL;
 }
 
@@ -89,16 +82,16 @@ struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, 
 	if (!l)
 		return NULL;
 	if (sandboxes->daemon->draining) {
-		refuse(ret, REFUSAL_UNAVAILABLE, "draining", NULL, NULL);
+		(void)refusal_set(ret, REFUSAL_UNAVAILABLE, "draining", NULL, NULL,
+				  "the daemon is shutting down");
 		ret->retry_after_s = 5;
-		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is shutting down");
 		return NULL;
 	}
 	if (l->id != LANG_PYTHON && json_object_get(body, "stdin")) {
-		refuse(ret, REFUSAL_INVALID, "unsupported_field", "stdin",
-		       "put the text into the code, or use the WebSocket where the language can ask");
-		(void)snprintf(ret->message, sizeof(ret->message),
-			       "only python reads lines that come with the request");
+		(void)refusal_set(
+			ret, REFUSAL_INVALID, "unsupported_field", "stdin",
+			"put the text into the code, or use the WebSocket where the language can ask",
+			"only python reads lines that come with the request");
 		return NULL;
 	}
 	if (policy_execution(sandboxes->admission, owner, schema_ms(body, "timeout"), &timeout_ms,

@@ -90,12 +90,10 @@ static void fail(struct change_job *j, const struct refusal *why)
 static void fail_text(struct change_job *j, enum refusal_kind kind, const char *code,
 		      const char *hint, const char *message)
 {
-	struct refusal why = { .kind = kind,
-			       .code = code,
-			       .hint = hint,
-			       .retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0 };
+	struct refusal why;
 
-	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
+	(void)refusal_set(&why, kind, code, NULL, hint, "%.300s", message);
+	why.retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0;
 	fail(j, &why);
 }
 

@@ -19,16 +19,6 @@ static const char *const base_env[] = {
 	"SHELL=/bin/bash", "LANG=C.UTF-8",    "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
 };
 
-static int refuse(struct refusal *r, enum refusal_kind kind, const char *code, const char *field,
-		  const char *hint, const char *message)
-{
-	*r = (struct refusal){ .kind = kind, .code = code, .field = field, .hint = hint };
-	if (kind == REFUSAL_UNAVAILABLE)
-		r->retry_after_s = 1;
-	(void)snprintf(r->message, sizeof(r->message), "%s", message);
-	return -1;
-}
-
 bool command_env_name(const char *name)
 {
 	return name[0] && !strchr(name, '=');
@@ -65,9 +55,9 @@ static int put_all(char **envp, size_t *n, const json_t *map, struct refusal *r)
 		char *entry = NULL;
 
 		if (!command_env_name(name))
-			return refuse(r, REFUSAL_INVALID, "invalid_value", "env",
-				      "a name is not empty and has no '=' in it",
-				      "'env' has a name that no variable can have");
+			return refusal_set(r, REFUSAL_INVALID, "invalid_value", "env",
+					   "a name is not empty and has no '=' in it",
+					   "'env' has a name that no variable can have");
 		if (asprintf(&entry, "%s=%s", name, json_string_value(value)) < 0)
 			return refusal_no_memory(r);
 		put(envp, n, entry);
@@ -134,8 +124,8 @@ static int make_cwd(const struct command_words *w, struct command_line *l, struc
 		return refusal_no_memory(r);
 	}
 	if (strlen(l->cwd) > COMMAND_CWD_MAX)
-		return refuse(r, REFUSAL_INVALID, "out_of_range", "cwd", NULL,
-			      "'cwd' is too long a path");
+		return refusal_set(r, REFUSAL_INVALID, "out_of_range", "cwd", NULL,
+				   "'cwd' is too long a path");
 	return 0;
 }
 
@@ -156,9 +146,9 @@ int command_line_make(const struct command_words *w, struct command_line *ret,
 	    make_cwd(w, ret, ret_why) < 0)
 		return -1;
 	if (bytes_of(ret->argv) + bytes_of(ret->envp) > LINE_BYTES_MAX)
-		return refuse(ret_why, REFUSAL_INVALID, "out_of_range", NULL,
-			      "write long input to a file of the sandbox, or to stdin",
-			      "arguments and environment are too long together");
+		return refusal_set(ret_why, REFUSAL_INVALID, "out_of_range", NULL,
+				   "write long input to a file of the sandbox, or to stdin",
+				   "arguments and environment are too long together");
 	ret->other = w->other;
 	return 0;
 }

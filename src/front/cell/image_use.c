@@ -254,13 +254,12 @@ static struct image_use *add(struct cells *cells, const char *name, struct loan 
 static struct image_use *refuse(struct refusal *r, enum refusal_kind kind, const char *code,
 				const char *why)
 {
-	*r = (struct refusal){ .kind = kind, .code = code, .field = "image" };
+	(void)refusal_set(r, kind, code, "image", NULL, "%.300s", why);
 	if (kind == REFUSAL_UNAVAILABLE)
 		r->retry_after_s = 1;
 	else
 		r->hint = "the operator brings images with: caisson image pull; without the field "
 			  "the daemon's own is used, see GET /health";
-	(void)snprintf(r->message, sizeof(r->message), "%.300s", why);
 	return NULL;
 }
 

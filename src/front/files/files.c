@@ -67,8 +67,8 @@ static void done(struct file_call *c)
 static void refuse(struct file_call *c, enum refusal_kind kind, const char *code,
 		   unsigned int retry_after_s, const char *text)
 {
-	c->refusal = (struct refusal){ .kind = kind, .code = code, .retry_after_s = retry_after_s };
-	(void)snprintf(c->refusal.message, sizeof(c->refusal.message), "%s", text);
+	(void)refusal_set(&c->refusal, kind, code, NULL, NULL, "%s", text);
+	c->refusal.retry_after_s = retry_after_s;
 	done(c);
 }
 

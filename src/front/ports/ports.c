@@ -37,15 +37,6 @@ static bool make_token(char out[PORT_TOKEN_LEN + 1])
 	return true;
 }
 
-static void refuse(struct refusal *why, enum refusal_kind kind, const char *code,
-		   const char *message)
-{
-	*why = (struct refusal){ .kind = kind,
-				 .code = code,
-				 .retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0 };
-	(void)snprintf(why->message, sizeof(why->message), "%s", message);
-}
-
 static bool may_open(const struct sandbox *s, struct refusal *why)
 {
 	size_t n = 0;
@@ -53,12 +44,13 @@ static bool may_open(const struct sandbox *s, struct refusal *why)
 	for (const struct port *p = s->ports; p; p = p->next)
 		n++;
 	if (s->state != SANDBOX_RUNNING || s->stopping) {
-		refuse(why, REFUSAL_CONFLICT, "sandbox_stopped", "the sandbox does not run");
+		(void)refusal_set(why, REFUSAL_CONFLICT, "sandbox_stopped", NULL, NULL,
+				  "the sandbox does not run");
 		return false;
 	}
 	if (n >= PORTS_MAX) {
-		refuse(why, REFUSAL_CONFLICT, "too_many_ports",
-		       "32 ports of this sandbox are open already; close one");
+		(void)refusal_set(why, REFUSAL_CONFLICT, "too_many_ports", NULL, NULL,
+				  "32 ports of this sandbox are open already; close one");
 		return false;
 	}
 	return true;

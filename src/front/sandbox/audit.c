@@ -36,11 +36,9 @@ struct ledger *audit_ledger(const struct sandbox *s)
 
 static int refuse(struct refusal *r, const char *what, const struct err *e)
 {
-	*r = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
-			       .code = "not_recorded",
-			       .retry_after_s = RETRY_S };
-	(void)snprintf(r->message, sizeof(r->message),
-		       "%s can not be written, so nothing is done: %.200s", what, e->msg);
+	(void)refusal_set(r, REFUSAL_UNAVAILABLE, "not_recorded", NULL, NULL,
+			  "%s can not be written, so nothing is done: %.200s", what, e->msg);
+	r->retry_after_s = RETRY_S;
 	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", what), F_STR("why", e->msg));
 	return -1;
 }

@@ -61,11 +61,10 @@ static void refuse(struct command *c, const struct refusal *why)
 static void refuse_text(struct command *c, enum refusal_kind kind, const char *code,
 			const char *field, unsigned int retry_after_s, const char *text)
 {
-	struct refusal why = {
-		.kind = kind, .code = code, .field = field, .retry_after_s = retry_after_s
-	};
+	struct refusal why;
 
-	(void)snprintf(why.message, sizeof(why.message), "%.300s", text);
+	(void)refusal_set(&why, kind, code, field, NULL, "%.300s", text);
+	why.retry_after_s = retry_after_s;
 	refuse(c, &why);
 }
 
@@ -295,10 +294,9 @@ static void start(struct command *c)
 	if (cell_exec(c->cell, &c->job, &q, &e) == 0)
 		return;
 	/* Whoever let us in goes on with others: not now. */
-	c->refusal = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
-				       .code = "sandbox_failed",
-				       .retry_after_s = RETRY_S };
-	(void)snprintf(c->refusal.message, sizeof(c->refusal.message), "%.300s", e.msg);
+	(void)refusal_set(&c->refusal, REFUSAL_UNAVAILABLE, "sandbox_failed", NULL, NULL, "%.300s",
+			  e.msg);
+	c->refusal.retry_after_s = RETRY_S;
 	c->timer.fn = on_refused_late;
 	timer_set(c->sandboxes->loop, &c->timer, c->sandboxes->loop->now_ns);
 }
@@ -415,14 +413,11 @@ bool command_signal(struct command *c, int signo, bool group)
 void command_stop(struct command *c)
 {
 	switch (c->phase) {
-	case COMMAND_WAITING: {
-		struct refusal why = { .kind = REFUSAL_CANCELLED, .code = "cancelled" };
-
-		(void)snprintf(why.message, sizeof(why.message), "it was cancelled before it ran");
+	case COMMAND_WAITING:
 		sandbox_leave(&c->entry);
-		refuse(c, &why);
+		refuse_text(c, REFUSAL_CANCELLED, "cancelled", NULL, 0,
+			    "it was cancelled before it ran");
 		break;
-	}
 	case COMMAND_STARTING:
 		c->phase = COMMAND_INTERRUPTED; /* as soon as it is there */
 		c->stopped = SIGINT;

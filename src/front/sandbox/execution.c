@@ -147,12 +147,9 @@ void execution_no_language(struct execution *x, const struct image_use *g)
 	char there[128];
 
 	image_languages(g, there, sizeof(there));
-	x->refusal = (struct refusal){ .kind = REFUSAL_INVALID,
-				       .code = "language_unavailable",
-				       .field = "language" };
-	(void)snprintf(x->refusal.message, sizeof(x->refusal.message),
-		       "this image has no %s (%s was not found); there are: %s", x->language->name,
-		       x->language->program, there);
+	(void)refusal_set(&x->refusal, REFUSAL_INVALID, "language_unavailable", "language", NULL,
+			  "this image has no %s (%s was not found); there are: %s",
+			  x->language->name, x->language->program, there);
 	done(x);
 }
 

@@ -261,16 +261,6 @@ void processes_free(struct sandbox *s)
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-static int refuse(struct refusal *r, enum refusal_kind kind, const char *code, const char *hint,
-		  unsigned int retry_after_s, const char *message)
-{
-	*r = (struct refusal){
-		.kind = kind, .code = code, .hint = hint, .retry_after_s = retry_after_s
-	};
-	(void)snprintf(r->message, sizeof(r->message), "%s", message);
-	return -1;
-}
-
 /* Room for one more: forget who ended first, when there are too many. */
 static int make_cell(struct sandbox *s, struct refusal *why)
 {
@@ -282,10 +272,13 @@ static int make_cell(struct sandbox *s, struct refusal *why)
 			return refusal_no_memory(why);
 		all->sandbox = s;
 	}
-	if (all->n_alive >= PROCESSES_ALIVE)
-		return refuse(why, REFUSAL_TOO_MANY, "too_many_processes",
-			      "end one, or wait for one", 1,
-			      "64 processes run in this sandbox already");
+	if (all->n_alive >= PROCESSES_ALIVE) {
+		(void)refusal_set(why, REFUSAL_TOO_MANY, "too_many_processes", NULL,
+				  "end one, or wait for one",
+				  "64 processes run in this sandbox already");
+		why->retry_after_s = 1;
+		return -1;
+	}
 	struct process *oldest = NULL;
 
 	for (struct process *p = all->first; p; p = p->next)

@@ -243,13 +243,14 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 
 void sandbox_enter(struct sandbox *s, struct entry *en)
 {
-	struct refusal why = { .kind = REFUSAL_CONFLICT, .code = "sandbox_stopped" };
+	struct refusal why;
 
 	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING) {
-		(void)snprintf(why.message, sizeof(why.message), "the sandbox is %s: %s",
-			       s->state == SANDBOX_RUNNING ? "being stopped" :
-							     sandbox_state_name(s->state),
-			       s->reason);
+		(void)refusal_set(&why, REFUSAL_CONFLICT, "sandbox_stopped", NULL, NULL,
+				  "the sandbox is %s: %s",
+				  s->state == SANDBOX_RUNNING ? "being stopped" :
+								sandbox_state_name(s->state),
+				  s->reason);
 		en->refused(en, &why);
 		return;
 	}

@@ -180,9 +180,10 @@ static void on_gone(struct cell *r, const struct cell_usage *u)
 static void no_cell(struct sandbox *s, enum refusal_kind kind, const char *code, const char *what,
 		    const char *message)
 {
-	struct refusal why = { .kind = kind, .code = code, .retry_after_s = SANDBOXES_RETRY_S };
+	struct refusal why;
 
-	(void)snprintf(why.message, sizeof(why.message), "%s%.280s", what, message);
+	(void)refusal_set(&why, kind, code, NULL, NULL, "%s%.280s", what, message);
+	why.retry_after_s = SANDBOXES_RETRY_S;
 	sandbox_no_cell(s, &why);
 }
 

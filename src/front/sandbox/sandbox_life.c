@@ -134,12 +134,10 @@ static void refuse_busy(struct sandboxes *sandboxes, struct refusal *ret)
 				long */
 			idle_s = 1;
 	metric_add(M_REJECTED_BUSY, 1);
-	*ret = (struct refusal){ .kind = REFUSAL_TOO_MANY,
-				 .code = "busy",
-				 .retry_after_s = idle_s > 5 ? 5 : (unsigned int)idle_s };
-	(void)snprintf(ret->message, sizeof(ret->message),
-		       "%zu sandboxes exist and %zu executions wait already; try again later",
-		       sandboxes->n, sandboxes->n_queued);
+	(void)refusal_set(ret, REFUSAL_TOO_MANY, "busy", NULL, NULL,
+			  "%zu sandboxes exist and %zu executions wait already; try again later",
+			  sandboxes->n, sandboxes->n_queued);
+	ret->retry_after_s = idle_s > 5 ? 5 : (unsigned int)idle_s;
 }
 
 static void note_policy(struct sandbox *s)

@@ -18,9 +18,7 @@
 static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
 		  const char *message)
 {
-	*r = (struct refusal){ .kind = REFUSAL_INVALID, .code = code, .field = field, .hint = hint };
-	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
-	return -1;
+	return refusal_set(r, REFUSAL_INVALID, code, field, hint, "%.300s", message);
 }
 
 static int unknown(const struct admission *a, const char *name, struct refusal *r)

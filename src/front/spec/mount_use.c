@@ -44,11 +44,7 @@ void mounts_pool(struct admission *a)
 
 static int refuse(struct refusal *r, const char *hint, const char *message)
 {
-	*r = (struct refusal){
-		.kind = REFUSAL_INVALID, .code = "invalid_value", .field = "mounts", .hint = hint
-	};
-	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
-	return -1;
+	return refusal_set(r, REFUSAL_INVALID, "invalid_value", "mounts", hint, "%.300s", message);
 }
 
 /* False: the request names it twice. */
@@ -109,16 +105,12 @@ int mount_use_admit(const struct admission *a, const char *owner, const struct m
 			(void)buf_printf(&there, "%s%s%s", there.len ? ", " : "",
 					 a->cells->mounts->row[i].dst,
 					 mount_suffix[may.set.ro & 1u << i ? MOUNT_RO : MOUNT_RW]);
-	(void)refuse(
-		why,
-		"leave 'mounts' out for all of these; a sandbox that was made with another can "
-		"only be removed",
-		"");
-	(void)snprintf(why->message, sizeof(why->message),
-		       "'%.100s%s' is not among your mounts (%.150s)", u->missing.place,
-		       mount_suffix[u->missing.mode],
-		       there.len ? buf_str(&there) : "there are none");
-	return -1;
+	return refusal_set(why, REFUSAL_INVALID, "invalid_value", "mounts",
+			   "leave 'mounts' out for all of these; a sandbox that was made with "
+			   "another can only be removed",
+			   "'%.100s%s' is not among your mounts (%.150s)", u->missing.place,
+			   mount_suffix[u->missing.mode],
+			   there.len ? buf_str(&there) : "there are none");
 }
 
 bool mount_use_equal(const struct mount_use *a, const struct mount_use *b)

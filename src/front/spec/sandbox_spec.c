@@ -35,9 +35,7 @@ void sandbox_spec_default(const struct admission *a, const char *owner, struct s
 static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
 		  const char *message)
 {
-	*r = (struct refusal){ .kind = REFUSAL_INVALID, .code = code, .field = field, .hint = hint };
-	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
-	return -1;
+	return refusal_set(r, REFUSAL_INVALID, code, field, hint, "%.300s", message);
 }
 
 /* Its name only: whether it is in the store is found out when the policy has allowed it. */

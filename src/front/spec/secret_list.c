@@ -11,20 +11,6 @@
 #include "front/policy/secret_use.h"
 #include "front/support/refusal.h"
 
-__attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const char *code,
-							const char *hint, const char *fmt, ...)
-{
-	va_list ap;
-
-	*r = (struct refusal){
-		.kind = REFUSAL_INVALID, .code = code, .field = "secrets", .hint = hint
-	};
-	va_start(ap, fmt);
-	(void)vsnprintf(r->message, sizeof(r->message), fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
 /* What was taken already: the same again is nothing, the same name in both ways is a contradiction.
  */
 static int check_before(const json_t *taken, const struct secret_use *u, bool *ret_known,
@@ -41,8 +27,9 @@ static int check_before(const json_t *taken, const struct secret_use *u, bool *r
 		if (!secret_use_parse(json_string_value(v), &w) || strcmp(w.name, u->name) != 0)
 			continue;
 		if (!w.host[0] != !u->host[0])
-			return refuse(
-				r, "invalid_value", "ask for it in one way",
+			return refusal_set(
+				r, REFUSAL_INVALID, "invalid_value", "secrets",
+				"ask for it in one way",
 				"the secret '%.64s' is asked for both plain and bound to a host",
 				u->name);
 		*ret_known |= strcmp(w.host, u->host) == 0;
@@ -57,12 +44,13 @@ static int take_one(json_t *to, const char *text, const json_t *env, struct refu
 	bool known;
 
 	if (!secret_use_parse(text, &u))
-		return refuse(r, "invalid_value",
-			      "write NAME, or NAME@api.example.com to bind it to a host",
-			      "'%.80s' names no secret", text);
+		return refusal_set(r, REFUSAL_INVALID, "invalid_value", "secrets",
+				   "write NAME, or NAME@api.example.com to bind it to a host",
+				   "'%.80s' names no secret", text);
 	if (json_object_get(env, u.name))
-		return refuse(r, "invalid_value", "leave it out of one of them",
-			      "the variable '%.64s' is in 'env' and in 'secrets'", u.name);
+		return refusal_set(r, REFUSAL_INVALID, "invalid_value", "secrets",
+				   "leave it out of one of them",
+				   "the variable '%.64s' is in 'env' and in 'secrets'", u.name);
 	if (check_before(to, &u, &known, r) < 0)
 		return -1;
 	(void)snprintf(canonical, sizeof(canonical), "%s%s%s", u.name, u.host[0] ? "@" : "",

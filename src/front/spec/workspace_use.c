@@ -24,11 +24,8 @@ const char *workspace_mode_name(enum workspace_mode mode)
 
 static int refuse(struct refusal *r, const char *hint, const char *message)
 {
-	*r = (struct refusal){
-		.kind = REFUSAL_INVALID, .code = "invalid_value", .field = "workspace", .hint = hint
-	};
-	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
-	return -1;
+	return refusal_set(r, REFUSAL_INVALID, "invalid_value", "workspace", hint, "%.300s",
+			   message);
 }
 
 /* ---- parsing ------------------------------------------------------------------------------- */
