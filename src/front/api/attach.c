@@ -287,8 +287,7 @@ void handle_process_attach(struct services *services, struct http_exchange *x)
 		struct attach *a = calloc(1, sizeof(*a));
 
 		if (!a) {
-			reply_retry(x, 503, 1, "out_of_memory", NULL,
-				    "the daemon is out of memory");
+			reply_no_memory(x);
 		} else {
 			begin(a, found, query);
 			a->ws = http_upgrade_ws(x, &ops, a, MESSAGE_MAX);

@@ -97,12 +97,8 @@ static void free_exec(struct exec *e)
 
 static struct http_exchange *let_go(struct exec *e)
 {
-	struct http_exchange *x = e->x;
+	struct http_exchange *x = context_done(e->x);
 
-	if (x) {
-		context_of(x)->work = NULL;
-		context_of(x)->gone = NULL;
-	}
 	e->x = NULL;
 	return x;
 }
@@ -386,10 +382,9 @@ static struct exec *make(struct sandbox *s, const json_t *body, bool stream, str
 void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
 		enum stream_format format)
 {
-	struct request_context *v = context_of(x);
 	struct refusal why;
 
-	if (v->server->daemon->draining) {
+	if (s->sandboxes->daemon->draining) {
 		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
 		return;
 	}
@@ -409,8 +404,7 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
 		stream_out_begin(x, e->record->log, 0, format);
 	} else {
 		e->x = x;
-		v->work = e;
-		v->gone = on_gone;
+		context_wait(x, e, on_gone);
 	}
 	s->executions++;
 	e->record->asked_ms = time_files_ms(); /* when we hear that it runs it may be over */

@@ -125,11 +125,8 @@ bool ask_format(struct http_exchange *x, const json_t *body, enum stream_format 
 
 static void answer(struct execution *e)
 {
-	struct http_exchange *x = e->user;
-	struct request_context *v = context_of(x);
+	struct http_exchange *x = context_done(e->user);
 
-	v->work = NULL;
-	v->gone = NULL;
 	if (e->refusal.kind)
 		reply_refusal(x, &e->refusal);
 	else
@@ -217,22 +214,19 @@ static bool keep(struct execution *e, struct sandbox *s, enum stream_format form
 void execution_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
 		     enum stream_format format)
 {
-	struct request_context *v = context_of(x);
-
 	if (!keep(e, s, format)) {
 		if (e->record)
 			record_drop(e->record);
 		execution_free(e);
 		sandbox_step(s); /* one without a name has nothing to do, and ends */
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	http_add_header(x, "X-Execution-Id", e->id);
 	if (format == STREAM_NONE) {
 		e->sink = &answer_sink;
 		e->user = x;
-		v->work = e;
-		v->gone = on_gone;
+		context_wait(x, e, on_gone);
 	} else {
 		e->sink = &stream_sink;
 		stream_out_begin(x, e->record->log, 0, format);
@@ -375,6 +369,6 @@ void handle_run_shell(struct services *services, struct http_exchange *x)
 		 json_object_set_new(body, "language", json_string("bash")) == 0)
 		run_once(services, x, body, format);
 	else
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 	json_decref(body);
 }

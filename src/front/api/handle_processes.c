@@ -68,12 +68,8 @@ struct waiter {
 
 static struct http_exchange *waiter_free(struct waiter *w)
 {
-	struct http_exchange *x = w->x;
+	struct http_exchange *x = context_done(w->x);
 
-	if (x) {
-		context_of(x)->work = NULL;
-		context_of(x)->gone = NULL;
-	}
 	timer_cancel(&w->timer);
 	process_unlisten(&w->listener);
 	free(w);
@@ -90,14 +86,13 @@ static struct waiter *waiter_new(struct http_exchange *x)
 	struct waiter *w = calloc(1, sizeof(*w));
 
 	if (!w) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return NULL;
 	}
 	w->x = x;
 	w->listener.arg = w;
 	w->timer.arg = w;
-	context_of(x)->work = w;
-	context_of(x)->gone = waiter_gone;
+	context_wait(x, w, waiter_gone);
 	return w;
 }
 

@@ -247,7 +247,7 @@ void handle_execute_ws(struct services *services, struct http_exchange *x)
 	}
 	s = calloc(1, sizeof(*s));
 	if (!s) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	s->services = services;

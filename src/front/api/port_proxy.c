@@ -381,7 +381,7 @@ void port_proxy_begin(struct services *services, struct port *port, struct http_
 		return;
 	p = calloc(1, sizeof(*p));
 	if (!p) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	p->services = services;

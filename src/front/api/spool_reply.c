@@ -52,7 +52,7 @@ void output_reply(struct http_exchange *x, const struct spool *s, bool ended, ui
 	int64_t n = 0;
 
 	if (len > 0 && !to) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	if (len > 0)
@@ -88,10 +88,7 @@ struct search {
 
 static void free_search(struct search *s)
 {
-	struct request_context *v = context_of(s->x);
-
-	v->work = NULL;
-	v->gone = NULL;
+	(void)context_done(s->x);
 	loop_undefer(s->loop, &s->slice);
 	buf_free(&s->out);
 	free(s);
@@ -172,7 +169,7 @@ void output_search(struct http_exchange *x, const struct output_query *q,
 	struct search *s = calloc(1, sizeof(*s));
 
 	if (!s) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	if (!spool_pattern_make(&s->pattern, q->pattern, strlen(q->pattern), q->glob)) {
@@ -195,7 +192,6 @@ void output_search(struct http_exchange *x, const struct output_query *q,
 	json_object_begin(&s->j);
 	json_key(&s->j, "matches");
 	json_array_begin(&s->j);
-	v->work = s;
-	v->gone = on_gone;
+	context_wait(s->x, s, on_gone);
 	on_slice(&s->slice);
 }

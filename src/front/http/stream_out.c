@@ -70,10 +70,7 @@ void stream_out_line(struct buf *out, const struct stream_event *ev)
 
 static void stop(struct stream_out *o)
 {
-	struct request_context *v = context_of(o->x);
-
-	v->work = NULL;
-	v->gone = NULL;
+	(void)context_done(o->x);
 	stream_reader_detach(&o->reader);
 	free(o);
 }
@@ -141,7 +138,7 @@ static struct stream_out *begin(struct http_exchange *x, struct stream_log *l, u
 	struct stream_out *o = calloc(1, sizeof(*o));
 
 	if (!o) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return NULL;
 	}
 	o->reader.wake = on_wake;
@@ -167,15 +164,13 @@ static struct stream_out *begin(struct http_exchange *x, struct stream_log *l, u
 void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor,
 		      enum stream_format format)
 {
-	struct request_context *v = context_of(x);
 	struct stream_out *o = begin(x, l, cursor);
 
 	if (!o)
 		return;
 	o->x = x;
 	o->format = format;
-	v->work = o;
-	v->gone = on_gone;
+	context_wait(x, o, on_gone);
 	reply_headers(x);
 	if (format == STREAM_NDJSON)
 		http_stream(x, 200, "application/x-ndjson");

@@ -187,7 +187,6 @@ static void no_stream(struct http_exchange *x)
 
 void handle_mcp_get(struct mcp *mcp, struct http_exchange *x)
 {
-	struct request_context *v = context_of(x);
 	struct listener_out *o;
 	struct mcp_session *s;
 
@@ -215,8 +214,7 @@ void handle_mcp_get(struct mcp *mcp, struct http_exchange *x)
 	*o = (struct listener_out){ .x = x, .session = s };
 	s->outlet = &stream_outlet;
 	s->at = o;
-	v->work = o;
-	v->gone = out_gone;
+	context_wait(x, o, out_gone);
 	mcp_stream_open(x);
 	(void)sse_comment(x, "");
 }

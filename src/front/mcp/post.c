@@ -175,15 +175,9 @@ static void say(struct post *p, const struct buf *json)
 /* The last of it. @json NULL: all was cancelled. @session: to be named, or NULL. */
 static void finish(struct post *p, int status, const struct buf *json, const char *session)
 {
-	struct http_exchange *x = p->x;
+	struct http_exchange *x = context_done(p->x);
 
 	timer_cancel(&p->alive);
-	if (x) {
-		struct request_context *v = context_of(x);
-
-		v->work = NULL;
-		v->gone = NULL;
-	}
 	if (x && !json && !p->streaming) {
 		p->streaming = true; /* an empty one: nothing to come back to */
 		open_stream(x);
@@ -235,12 +229,8 @@ static const char *post_header(const struct mcp_call *c, const char *lower_name)
 /* The connection is nobody's any more. */
 static void detach(struct post *p)
 {
-	struct request_context *v = context_of(p->x);
-
 	timer_cancel(&p->alive);
-	v->work = NULL;
-	v->gone = NULL;
-	http_stream_end(p->x);
+	http_stream_end(context_done(p->x));
 	p->x = NULL;
 }
 
@@ -275,7 +265,6 @@ static void on_gone(struct request_context *v)
 
 static struct post *begin_post(struct mcp *mcp, struct http_exchange *x)
 {
-	struct request_context *v = context_of(x);
 	struct post *p = calloc(1, sizeof(*p));
 
 	if (!p) {
@@ -283,8 +272,7 @@ static struct post *begin_post(struct mcp *mcp, struct http_exchange *x)
 		return NULL;
 	}
 	*p = (struct post){ .mcp = mcp, .x = x, .takes_events = mcp_accepts(x, MCP_EVENTS) };
-	v->work = p;
-	v->gone = on_gone;
+	context_wait(x, p, on_gone);
 	if (p->takes_events)
 		arm(p);
 	return p;
@@ -319,7 +307,6 @@ void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const
 {
 	size_t seen = 0;
 	struct mcp_replay *r = mcp_replay_find(session, last, &seen);
-	struct request_context *v = context_of(x);
 	struct post *p;
 
 	if (!r) {
@@ -337,8 +324,7 @@ void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const
 	if (p->x)
 		detach(p); /* it has not been seen yet that this one is dead */
 	p->x = x;
-	v->work = p;
-	v->gone = on_gone;
+	context_wait(x, p, on_gone);
 	arm(p);
 }
 

@@ -58,11 +58,8 @@ static void release(struct mcp_stream *s)
 static void stream_close(struct mcp_channel *p, bool lost)
 {
 	struct mcp_stream *s = (struct mcp_stream *)p;
-	struct http_exchange *x = s->x;
-	struct request_context *v = context_of(x);
+	struct http_exchange *x = context_done(s->x);
 
-	v->gone = NULL;
-	v->work = NULL;
 	release(s);
 	if (lost)
 		http_stream_abort(x);
@@ -90,10 +87,8 @@ static void on_drain(struct http_exchange *x)
 static void begin(struct mcp_stream *s)
 {
 	_buf_ struct buf b = BUF_INIT(128);
-	struct request_context *v = context_of(s->x);
 
-	v->work = s;
-	v->gone = on_gone;
+	context_wait(s->x, s, on_gone);
 	mcp_stream_open(s->x);
 	http_stream_on_drain(s->x, on_drain);
 	(void)buf_printf(&b, "/mcp?sessionId=%s", s->channel.session->id);

@@ -101,7 +101,7 @@ void handle_mcp_ws(struct mcp *mcp, struct http_exchange *x)
 	}
 	d = calloc(1, sizeof(*d));
 	if (!d) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	mcp_channel_init(&d->channel, mcp, context_of(x)->owner, &channel_ops);
