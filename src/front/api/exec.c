@@ -34,7 +34,7 @@
 #include "front/spec/judge.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/refusal.h"
 #include "front/support/schema.h"
 #include "front/support/time_text.h"

@@ -30,7 +30,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/json_alloc.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/workspaces/workspaces.h"
 
 #define ANSWER_MAX (12u << 20)

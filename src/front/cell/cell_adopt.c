@@ -30,7 +30,7 @@
 #include "front/cell/image_use.h"
 #include "front/cell/keep.h"
 #include "front/cell/kernel.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 
 #define STEP_NS (200 * CLOCK_NS_PER_MS)
 #define GRACE_NS (2 * CLOCK_NS_PER_S)

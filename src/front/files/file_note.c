@@ -7,7 +7,7 @@
 #include "front/files/files.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandboxes.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 
 static const char *op_name(enum files_op op)
 {

@@ -15,7 +15,7 @@
 
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/owner.h"
+#include "front/support/name.h"
 #include "hash/hash.h"
 
 struct file_call;

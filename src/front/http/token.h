@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "front/support/owner.h"
+#include "front/support/name.h"
 
 struct err;
 

@@ -19,7 +19,7 @@
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandboxes.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/time_text.h"
 
 /* ---- names --------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "front/jupyter/jupyter.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/time_text.h"
 #include "net/ws.h"
 

@@ -15,7 +15,7 @@
 #include "front/mcp/replay.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 #define QUESTION_MAX (1u << 20)

@@ -19,7 +19,7 @@
 #include "front/mcp/mcp.h"
 #include "front/mcp/task.h"
 #include "front/support/json_alloc.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 
 #define SUSPENDED_MAX 512u
 #define SUSPENDED_OWNER_MAX 32u

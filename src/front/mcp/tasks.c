@@ -19,7 +19,7 @@
 #include "front/mcp/task.h"
 #include "front/support/daemon.h"
 #include "front/support/json_alloc.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/time_text.h"
 
 #define TASKS_MAX 4096u

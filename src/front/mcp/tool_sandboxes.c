@@ -15,7 +15,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
 #include "front/sandbox/sandboxes.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 
 static const char *name_of(const json_t *args)
 {

@@ -30,7 +30,7 @@
 #include "front/packages/packages.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "ledger/ledger.h"
 
 #define FILES_LIMIT 200000u

@@ -20,7 +20,7 @@
 #include "front/packages/trees.h"
 #include "front/sandbox/command.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/owner.h"
+#include "front/support/name.h"
 #include "net/loop.h"
 
 struct image_use;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "front/policy/toml.h"
-#include "front/support/owner.h" /* OWNER_MAX */
+#include "front/support/name.h"
 
 #define RULES_TEXT_MAX (256u << 10)
 #define RULES_OWNERS_MAX 1024

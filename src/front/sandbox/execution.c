@@ -30,7 +30,7 @@
 #include "front/sandbox/sandboxes.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/time_text.h"
 
 #define MARGIN_MS 1000u               /* for code to say that it heard nothing */

@@ -24,7 +24,7 @@
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
 #include "front/support/log.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/schema.h"
 #include "front/support/time_text.h"
 

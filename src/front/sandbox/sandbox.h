@@ -22,7 +22,7 @@
 #include "front/output/tail.h"
 #include "front/sandbox/record.h"
 #include "front/spec/sandbox_spec.h"
-#include "front/support/owner.h"
+#include "front/support/name.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 

@@ -21,7 +21,7 @@
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
 #include "front/support/metrics.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/time_text.h"
 
 /* ---- the beginning ------------------------------------------------------------------------- */

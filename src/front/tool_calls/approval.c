@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/audit_tool.h"
 #include "front/tool_calls/tool_calls.h"

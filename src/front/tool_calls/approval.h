@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/support/owner.h" /* OWNER_MAX */
+#include "front/support/name.h"
 #include "net/loop.h"
 
 struct approval;

@@ -19,7 +19,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/metrics.h"
-#include "front/support/random_id.h"
+#include "front/support/name.h"
 #include "front/tool_calls/approval.h"
 #include "front/tool_calls/audit_tool.h"
 #include "front/tool_calls/code.h"

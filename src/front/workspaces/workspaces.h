@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "front/spec/workspace_use.h"
-#include "front/support/owner.h"
+#include "front/support/name.h"
 #include "front/workspaces/workspace_store.h"
 
 struct buckets;
