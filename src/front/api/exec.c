@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "front/api/execute.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
@@ -85,12 +86,7 @@ static void free_exec(struct exec *e)
 {
 	loop_undefer(e->sandboxes->loop, &e->deserted);
 	idempotency_drop(e->idempotency);
-	if (e->prev)
-		e->prev->next = e->next;
-	else
-		all = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
+	LIST_DROP(all, e);
 	command_release(&e->command);
 	free(e);
 }
@@ -365,10 +361,7 @@ static struct exec *make(struct sandbox *s, const json_t *body, bool stream, str
 	e->command.timeout_ms = timeout_ms;
 	e->deserted = (struct deferred){ .fn = stop, .arg = e };
 	random_id(e->id);
-	e->next = all;
-	if (all)
-		all->prev = e;
-	all = e;
+	LIST_PUSH(all, e);
 	if (make_line(e, body, why) == 0 && set_input(e, json_object_get(body, "stdin"))) {
 		e->record = record_new(&s->records, e->id, e->kind,
 				       output_reserve(s->sandboxes->daemon->config.max_output));

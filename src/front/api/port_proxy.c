@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/list.h"
 #include "front/cell/cell.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
@@ -70,12 +71,7 @@ static struct port_proxy *of_relay(struct relay *r)
 
 static void leave_port(struct port_proxy *p)
 {
-	if (p->prev)
-		p->prev->next = p->next;
-	else
-		p->port->proxied = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
+	LIST_DROP(p->port->proxied, p);
 	p->port->n_proxied--;
 	p->services->n_proxied--;
 	metric_set(G_PORT_CONNECTIONS, p->services->n_proxied);
@@ -360,10 +356,7 @@ static bool is_full(struct port *port, struct http_exchange *x)
 static void join_port(struct port_proxy *p, struct port *port)
 {
 	p->port = port;
-	p->next = port->proxied;
-	if (p->next)
-		p->next->prev = p;
-	port->proxied = p;
+	LIST_PUSH(port->proxied, p);
 	port->cut = cut;
 	port->n_proxied++;
 	port->requests++;

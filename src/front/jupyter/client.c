@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandboxes.h"
@@ -24,12 +25,7 @@ static void unlist(struct jclient *c)
 {
 	struct jkernel *k = c->kernel;
 
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		k->clients = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	LIST_DROP(k->clients, c);
 	c->prev = c->next = NULL;
 	k->n_clients--;
 }
@@ -149,10 +145,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 static void join(struct jkernel *k, struct jclient *c)
 {
 	c->kernel = k;
-	c->next = k->clients;
-	if (c->next)
-		c->next->prev = c;
-	k->clients = c;
+	LIST_PUSH(k->clients, c);
 	k->n_clients++;
 	c->entry = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = c };
 	jbacklog_send(c);

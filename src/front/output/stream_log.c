@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 
 #define RING_FIRST 16u
 #define TAKE_MIN 4096u /* what is shorter is copied, and wastes nothing */
@@ -338,11 +339,7 @@ int stream_reader_attach(struct stream_reader *r, struct stream_log *l, uint64_t
 	r->behind = 0;
 	for (uint64_t id = r->next_id; id <= l->last; id++)
 		r->behind += (*slot(l, id))->size;
-	r->prev = NULL;
-	r->next = l->readers;
-	if (r->next)
-		r->next->prev = r;
-	l->readers = r;
+	LIST_PUSH(l->readers, r);
 	l->n_readers++;
 	return 0;
 }
@@ -353,9 +350,7 @@ void stream_reader_detach(struct stream_reader *r)
 
 	if (!l)
 		return;
-	*(r->prev ? &r->prev->next : &l->readers) = r->next;
-	if (r->next)
-		r->next->prev = r->prev;
+	LIST_DROP(l->readers, r);
 	r->log = NULL;
 	r->prev = r->next = NULL;
 	l->n_readers--;

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
 #include "front/cell/image_use.h"
@@ -41,12 +42,7 @@
 
 static void free_install(struct install *in)
 {
-	if (in->prev)
-		in->prev->next = in->next;
-	else
-		in->packages->installs = in->next;
-	if (in->next)
-		in->next->prev = in->prev;
+	LIST_DROP(in->packages->installs, in);
 	json_decref(in->requirements);
 	json_decref(in->constraints);
 	json_decref(in->closure);
@@ -380,10 +376,7 @@ static int admit(struct install *in, struct refusal *why)
 
 static void enlist(struct install *in)
 {
-	in->next = in->packages->installs;
-	if (in->next)
-		in->next->prev = in;
-	in->packages->installs = in;
+	LIST_PUSH(in->packages->installs, in);
 }
 
 struct install *install_begin(struct packages *packages, struct sandbox *s, const char *owner,

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/sandbox/audit.h"
@@ -85,12 +86,7 @@ static void unlink_entry(struct entry *en)
 {
 	struct sandbox *s = en->sandbox;
 
-	if (en->prev)
-		en->prev->next = en->next;
-	else
-		s->entries = en->next;
-	if (en->next)
-		en->next->prev = en->prev;
+	LIST_DROP(s->entries, en);
 	*(en->inside ? &s->n_inside : &s->n_waiting) -= 1;
 	en->sandbox = NULL;
 	en->prev = en->next = NULL;
@@ -256,11 +252,7 @@ void sandbox_enter(struct sandbox *s, struct entry *en)
 	}
 	en->sandbox = s;
 	en->inside = false;
-	en->prev = NULL;
-	en->next = s->entries;
-	if (en->next)
-		en->next->prev = en;
-	s->entries = en;
+	LIST_PUSH(s->entries, en);
 	s->n_waiting++;
 	sandbox_step(s);
 }

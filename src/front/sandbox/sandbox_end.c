@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/sandbox/audit.h"
@@ -68,23 +69,14 @@ static void empty(struct sandbox *s, const char *message)
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w)
 {
 	w->sandbox = s;
-	w->prev = NULL;
-	w->next = s->waiters;
-	if (w->next)
-		w->next->prev = w;
-	s->waiters = w;
+	LIST_PUSH(s->waiters, w);
 }
 
 void sandbox_unwait(struct sandbox_waiter *w)
 {
 	if (!w->sandbox)
 		return;
-	if (w->prev)
-		w->prev->next = w->next;
-	else
-		w->sandbox->waiters = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
+	LIST_DROP(w->sandbox->waiters, w);
 	w->sandbox = NULL;
 }
 

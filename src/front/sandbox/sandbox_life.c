@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "front/cell/image_use.h"
 #include "front/policy/policy.h"
 #include "front/sandbox/audit.h"
@@ -81,10 +82,7 @@ static struct sandbox *sandbox_new(struct sandboxes *sandboxes, const char *owne
 	s->idle_timer.fn = on_idle;
 	s->idle_timer.arg = s;
 	records_init(&s->records, sandboxes->loop, sandboxes->spools, sandboxes->streams);
-	s->next = sandboxes->first;
-	if (s->next)
-		s->next->prev = s;
-	sandboxes->first = s;
+	LIST_PUSH(sandboxes->first, s);
 	return s;
 }
 
@@ -111,12 +109,7 @@ void sandbox_count(const struct sandbox *s, bool one_more)
 
 void sandbox_unlist(struct sandbox *s)
 {
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		s->sandboxes->first = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	LIST_DROP(s->sandboxes->first, s);
 }
 
 static bool is_full(const struct sandboxes *sandboxes)
