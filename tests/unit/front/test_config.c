@@ -20,10 +20,12 @@
 
 static struct config c;
 static struct err err;
+static config_check_fn *tools; /* of config_parse() */
 
 static int teardown(void **state)
 {
 	(void)state;
+	tools = NULL;
 	config_free(&c);
 	return 0;
 }
@@ -44,7 +46,7 @@ static int parse_lists(const char *const *args, const char *const *vars)
 		env[n] = (char *)(uintptr_t)vars[n];
 	env[n] = NULL;
 	err = (struct err){ 0 };
-	return config_parse(argc, argv, env, NULL, &c, &err);
+	return config_parse(argc, argv, env, tools, &c, &err);
 }
 
 #define LIST(...) ((const char *const[]){ __VA_ARGS__ })
@@ -99,6 +101,23 @@ TEST(defaults)
 	assert_int_equal(c.log_level, LOG_LEVEL_INFO);
 	assert_int_equal(c.log_json, !isatty(STDERR_FILENO));
 	assert_false(c.help || c.version);
+}
+
+static int check_tool(const char *v, struct err *e)
+{
+	if (strcmp(v, "all") == 0 || strcmp(v, "default") == 0)
+		return 0;
+	return err_say(e, -EINVAL, "there is no tool '%s'", v);
+}
+
+/* The layer that knows the tools checks them, whatever the names come from. */
+TEST(tools_are_checked_by_the_caller)
+{
+	assert_accepted(parse("--tools", "anything"));
+	tools = check_tool;
+	assert_accepted(parse("--tools", "all"));
+	assert_refused(parse("--tools", "two"), "--tools: there is no tool 'two'");
+	assert_refused(parse_env("CAISSON_TOOLS=two"), "CAISSON_TOOLS: there is no tool 'two'");
 }
 
 TEST(flags)
@@ -268,6 +287,7 @@ TEST(twins)
 {
 	size_t n = 0;
 
+	tools = check_tool;
 	each_line(try_twin, &n);
 	assert_int_equal(n, 68);
 }
