@@ -131,7 +131,6 @@ static void end_the_rest(struct sandboxes *sandboxes)
 	if (!c)
 		abort();
 	c->fn = on_rest;
-	c->arg = sandboxes;
 	if (warden_link_ask_cell(sandboxes->cells->link, c, WARDEN_REST, 0, 0, NULL) < 0)
 		free(c);
 }
