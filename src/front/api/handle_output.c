@@ -38,14 +38,6 @@ static struct record *record_of(struct http_exchange *x)
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-static void answer(struct http_exchange *x, struct json *j, const struct buf *b)
-{
-	if (json_finish(j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, b);
-}
-
 void handle_executions(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
@@ -65,7 +57,7 @@ void handle_executions(struct services *services, struct http_exchange *x)
 	}
 	json_array_end(&j);
 	json_object_end(&j);
-	answer(x, &j, &b);
+	reply_written(x, 200, &j);
 }
 
 /* The result is kept as it was answered. */
@@ -106,7 +98,7 @@ void handle_execution(struct services *services, struct http_exchange *x)
 		return;
 	}
 	json_object_end(&j);
-	answer(x, &j, &b);
+	reply_written(x, 200, &j);
 }
 
 /* The one that is meant, and no other that may run in the sandbox by now. */

@@ -38,14 +38,6 @@ struct process *own_process(struct services *services, struct http_exchange *x)
 	return found;
 }
 
-static void finish(struct http_exchange *x, int status, struct json *j, const struct buf *b)
-{
-	if (json_finish(j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, status, b);
-}
-
 static void reply_process(struct http_exchange *x, int status, const struct process *p)
 {
 	_buf_ struct buf b = BUF_INIT(ONE_MAX);
@@ -53,7 +45,7 @@ static void reply_process(struct http_exchange *x, int status, const struct proc
 
 	json_init(&j, &b);
 	process_json(p, &j);
-	finish(x, status, &j, &b);
+	reply_written(x, status, &j);
 }
 
 /* ---- one who waits ------------------------------------------------------------------------- */
@@ -179,7 +171,7 @@ void handle_process_list(struct services *services, struct http_exchange *x)
 	json_object_begin(&j);
 	processes_json(s, &j);
 	json_object_end(&j);
-	finish(x, 200, &j, &b);
+	reply_written(x, 200, &j);
 }
 
 void handle_process_get(struct services *services, struct http_exchange *x)

@@ -50,10 +50,7 @@ void handle_sessions(struct services *services, struct http_exchange *x)
 			write_session(&j, s);
 	json_array_end(&j);
 	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 static struct sandbox *own(struct services *services, struct http_exchange *x)

@@ -125,15 +125,14 @@ static void finish(struct search *s, const struct spool *spool, bool more)
 	json_member_uint(&s->j, "bytes", spool->bytes);
 	json_member_uint(&s->j, "kept_bytes", spool->kept);
 	json_object_end(&s->j);
-	bool good = json_finish(&s->j) == 0;
+	int r = json_finish(&s->j);
 
 	out = s->out;
 	buf_init(&s->out, 0);
 	free_search(s);
-	if (good)
-		reply_json(x, 200, &out);
-	else
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	if (r < 0 && !out.err)
+		out.err = r;
+	reply_json(x, 200, &out);
 	buf_free(&out);
 }
 
