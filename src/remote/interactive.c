@@ -108,12 +108,16 @@ static int attach(struct attachment *a)
 	return a->ws ? 0 : -1;
 }
 
-/* A step of an attachment that may have ended: attach again as long as that brings bytes. */
+/*
+ * A step of an attachment that may have ended: attach again as long as that brings bytes. Bytes
+ * that came with the handshake are not on the descriptor any more, so a new attachment steps too.
+ */
 static int step(struct attachment *a)
 {
-	if (websocket_step(a->ws) || a->over || a->p->number)
-		return 0;
-	return a->bytes > a->before && attach(a) == 0 ? 0 : -1;
+	while (!websocket_step(a->ws) && !a->over && !a->p->number)
+		if (a->bytes <= a->before || attach(a) < 0)
+			return -1;
+	return 0;
 }
 
 /* ---- our end ------------------------------------------------------------------------------- */
