@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""agent_loop.py - An agent without a framework: a model writes code, the sandbox runs it, the model sees what happened, until it answers.
+"""agent_loop.py - An agent without a framework: a model writes code, the sandbox runs it, the model sees the result, until it answers.
 
 The model here is a script, so that this runs without one: any function that takes the messages so far and returns the next one can be
 put in its place. A reply with a ```python block is an action; one without is the answer.

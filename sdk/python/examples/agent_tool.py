@@ -54,11 +54,11 @@ class PythonTool:
         return text if len(text) <= self._most else text[: self._most] + "\n[... %d more characters]" % (len(text) - self._most)
 
     def handle(self, name: str, arguments: str) -> str:
-        """A call as a model's API gives it. What is wrong with it is told to the model, which can do better."""
+        """Handle a call as a model's API sends it. Errors of the call are returned to the model, which can correct them."""
         try:
             code = json.loads(arguments)["code"]
         except (ValueError, KeyError, TypeError):
-            return "error: the arguments are JSON with a member code"
+            return "error: the arguments must be a JSON object with the field code"
         if name != "run_python" or not isinstance(code, str):
             return "error: there is one tool, run_python, and code is text"
         return self.run_python(code)

@@ -3,8 +3,8 @@
 
     agent = CodeAgent(tools=[...], model=model, executor=CaissonExecutor())
 
-smolagents asks an executor for three things: to know tools, to know variables, to run code. Tools are sent as their source, and run in
-the sandbox. What the agent gives to final_answer() stays there as a variable, and is read like every other value: nothing is unpickled.
+smolagents requires three things of an executor: it takes tools, takes variables, and runs code. Tools are sent as their source, and run
+in the sandbox. The argument of final_answer() stays there as a variable, and is read like every other value: nothing is unpickled.
 """
 
 from __future__ import annotations

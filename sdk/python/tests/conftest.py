@@ -38,14 +38,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    """What is there by now is nobody's leak: looking for leaks, after each test, costs a tenth then."""
+    """Freeze the objects that exist by now: they cannot leak, and the search for leaks after each test then costs a tenth."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
-    """Tests that are coroutines run in an event loop of their own."""
+    """Run a test that is a coroutine in an event loop of its own."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     args = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -55,7 +55,7 @@ def pytest_pyfunc_call(pyfuncitem):
 
 @pytest.fixture(autouse=True)
 def nothing_leaks():
-    """What nobody holds any more complains while the test still runs."""
+    """Collect garbage while the test still runs, so that unreferenced resources warn there."""
     yield
     gc.collect()
 

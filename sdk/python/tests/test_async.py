@@ -21,7 +21,7 @@ async def until(condition, seconds=60):
 
 
 async def test_everything_once(url, tmp_path):
-    """Every part of it: what differs from the blocking client is only how it waits."""
+    """Every part of it: only waiting differs from the blocking client."""
     async with caisson.AsyncCaisson(url) as c:
         assert (await c.health())["status"] == "healthy" and (await c.policy())["owner"] and await c.approvals() == []
         assert (await c.execute("40 + 2")).text == "42" and (await c.stream("print(1)").result()).stdout == "1\n"
@@ -69,7 +69,7 @@ async def test_streams_are_taken_up_again(daemon, url):
 
 @pytest.mark.parametrize("how", ["execute", "stream", "shell", *(pytest.param(h, marks=pytest.mark.slow) for h in ("fresh", "run_python"))])
 async def test_cancelling_a_task_cancels_on_the_server(daemon, url, how):
-    """Judged from outside of the sandbox: the process that ran is gone, or runs no more."""
+    """Judged from outside of the sandbox: the process has ended, or runs nothing."""
     mark = unique("m")[:15]
     code = call_yourself(mark) + FOREVER
     async with caisson.AsyncCaisson(url) as c:
@@ -135,7 +135,7 @@ async def test_timeout_of_a_task(url):
 
 @pytest.mark.slow
 async def test_a_hundred_sandboxes(url):
-    """From one event loop, all at once, each with its own variables; and no thread beside it."""
+    """From one event loop, all at once, each with its own variables; and without a second thread."""
     async with caisson.AsyncCaisson(url, timeout=280) as c:
         before = threading.active_count()
         boxes = await asyncio.gather(*(c.create("hundred-%d" % i, memory_mib=64) for i in range(100)))

@@ -119,7 +119,7 @@ def test_context_removes(client):
 @pytest.mark.parametrize("fields, field", [({"memory_mib": 1}, "memory_mib"), ({"image": "python:3.11-slim"}, "image"), ({"secrets": ("NONE",)}, "secrets"),
                                            ({"servers": ("none",)}, "servers"), ({"egress": ("*",)}, "egress"), ({"mounts": ("/none",)}, "mounts")])
 def test_refused_specs_name_the_field(client, fields, field):
-    """Also the default image, when somebody names it: nothing is accepted and ignored."""
+    """Also the default image, if the caller names it: nothing is accepted and ignored."""
     with pytest.raises(caisson.InvalidRequest) as e:
         client.create(**fields)
     assert e.value.field.startswith(field) and e.value.message and e.value.request_id
@@ -186,8 +186,8 @@ def test_large_files_come_in_pieces(box, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_refusal_of_an_upload_is_told(client):
-    """The daemon answers before it has all of it."""
+def test_refusal_of_an_upload(client):
+    """The daemon answers before it has the whole upload."""
     with client.create(disk_mib=8) as box:
         with pytest.raises(caisson.NoSuchFile):
             box.files.write("nowhere/x", (b"x" * 65536 for _ in range(300)))
@@ -217,8 +217,8 @@ def test_archives_do_not_climb(tmp_path, name):
     assert [p.name for p in tmp_path.iterdir()] == ["in"] and not list((tmp_path / "in").iterdir())
 
 
-def test_archives_that_lie(tmp_path):
-    """A hole of eight exabytes is left out; what is no archive is said to be none."""
+def test_forged_archives(tmp_path):
+    """A hole of eight exabytes is left out; other bytes are reported as an invalid archive."""
     f = io.BytesIO()
     with tarfile.open(fileobj=f, mode="w", format=tarfile.PAX_FORMAT) as t:
         hole = tarfile.TarInfo("hole")
@@ -234,7 +234,7 @@ def test_archives_that_lie(tmp_path):
 
 
 def test_archives_do_not_follow_links(tmp_path):
-    """Neither one of the archive's own, nor one that was there."""
+    """Neither links of the archive, nor existing ones."""
     (tmp_path / "out").mkdir()
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "there").symlink_to(tmp_path / "out")
@@ -308,7 +308,7 @@ def test_terminal(box):
 
 
 def test_attached_terminal(box):
-    """Typed at, resized, and gone when it is closed."""
+    """Input, resizing, and its end when it is closed."""
     with box.processes.terminal("sh", ["-c", "echo up; read x; stty size; echo \"<$x>\"; exit 7"], rows=10, cols=33) as t:
         got = t.read()
         t.resize(20, 44)
@@ -326,7 +326,7 @@ def test_attached_terminal(box):
 
 
 def test_attach_to_a_process(client, box):
-    """Leaving does nothing to it; who comes again goes on where they were; bytes are bytes."""
+    """Leaving does not affect it; a client that returns continues where it was; bytes stay unchanged."""
     p = box.processes.start("sh", ["-c", "echo one; cat; exit 3"], stdin=True)
     with p.attach() as t:
         assert t.read() == b"one\n"
@@ -443,7 +443,7 @@ def test_token(serve, tmp_path):
 
 @pytest.mark.slow
 def test_tls(serve, tmp_path):
-    """A certificate that somebody vouches for, or none of it."""
+    """Only a certificate of a trusted CA is accepted."""
     key, cert = tmp_path / "key", tmp_path / "cert"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert, "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
@@ -471,7 +471,7 @@ def test_tls(serve, tmp_path):
 
 
 def test_ctrl_c_cancels(daemon, client, box):
-    """An exception in the middle of a blocking call ends what it waited for."""
+    """An exception in the middle of a blocking call ends the execution."""
     mark = unique("m")[:15]
     main = threading.main_thread().ident
     t = threading.Thread(target=lambda: wait_until(lambda: daemon.named(mark)) and signal.pthread_kill(main, signal.SIGINT))
@@ -483,7 +483,7 @@ def test_ctrl_c_cancels(daemon, client, box):
 
 
 def test_after_a_fork(client):
-    """The child has connections of its own, and the parent's stay its own."""
+    """The child has connections of its own, and the parent keeps its own."""
     client.execute("1")
     r, w = os.pipe()
     pid = os.fork()

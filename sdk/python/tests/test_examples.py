@@ -24,7 +24,7 @@ def names(daemon):
 
 @pytest.fixture
 def example(url, daemon):
-    """Run one of them, or a few lines beside it; what it printed."""
+    """Run one of them, or a few lines beside it; returns its output."""
 
     def run(*argv, module=None, code=0):
         p = run_with(module, "-W", "error::ResourceWarning", *argv, CAISSON_URL=url)
@@ -52,7 +52,7 @@ def test_agent_tool(example):
         "[no output]",
         "=> 21",
         "ZeroDivisionError: division by zero",
-        "error: the arguments are JSON with a member code",
+        "error: the arguments must be a JSON object with the field code",
         "error: there is one tool, run_python, and code is text",
         "True",
     ]

@@ -25,7 +25,7 @@ from caisson.errors import CaissonError, ConnectionLost, PackagesUnavailable, Sa
 from caisson.executor import CodeFailed, SandboxExecutor, ValueUnavailable
 from caisson.values import Limits, Record
 
-# As it stands in the description of the executor that this one replaces: it imports neither base64 nor pickle.
+# From the description of the executor that this one replaces: it imports neither base64 nor pickle.
 SEED = """
 from math import sqrt
 x = 9
@@ -59,9 +59,9 @@ def test_values(executor):
     assert executor("x = [1, {2: (3,)}]\nx") == [1, {2: (3,)}]
     assert executor("x.append(b'\\xff'); x") == [1, {2: (3,)}, b"\xff"]
     assert executor("print('only said')") is None
-    assert executor("for _ in range(3): pass\n7") == 7, "a variable _ of the code's own is not in the way"
+    assert executor("for _ in range(3): pass\n7") == 7, "a variable _ of the code does not disturb"
     assert executor("6 * 7") == 42 and executor("6 * 7") == 42
-    assert executor("y = 5") is None, "the value of the code before is not that of this one"
+    assert executor("y = 5") is None, "the value of earlier code is not returned"
     assert executor("_result = {'a': 1}\n'something else'") == {"a": 1}
     assert executor("'something else'") == "something else"
     got = executor(
@@ -124,7 +124,7 @@ def test_what_has_no_json(executor):
 def test_large_values(executor, url):
     assert executor("'x' * 3_000_000") == "x" * 3_000_000
     assert executor("list(range(300_000))")[-1] == 299_999
-    assert executor("import os; [n for n in os.listdir('/tmp') if n.startswith('.value-')]") == [], "nothing of it stays"
+    assert executor("import os; [n for n in os.listdir('/tmp') if n.startswith('.value-')]") == [], "no file of the value stays"
     with SandboxExecutor(url=url, limits=Limits(bytes=1000)) as small, pytest.raises(ValueUnavailable, match="larger than 1000 bytes"):
         small("'x' * 2000")
 
@@ -140,11 +140,11 @@ def test_variables(executor):
     assert executor("len(large)") == 3_000_000
     with pytest.raises(ValueUnavailable, match=r"variables\['f'\]"):
         executor.send_variables({"f": lambda: 1})
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not a valid variable name"):
         executor.send_variables({"a b": 1})
     with pytest.raises(CodeFailed, match="NameError"):
         executor("nothing_of_that_name")
-    assert executor("sorted(n for n in dir() if 'caisson' in n)") == [], "the names are the user's"
+    assert executor("sorted(n for n in dir() if 'caisson' in n)") == [], "the user's namespace has no names of ours"
     assert collections
 
 
@@ -174,7 +174,7 @@ def test_the_seed_as_it_stands(executor):
 
 
 def test_a_pickle_is_never_loaded_by_itself(executor, tmp_path):
-    """The positive control is at the end: with the caller's word it is loaded, and does what its author wanted."""
+    """The positive control is at the end: if the caller permits it, the pickle is loaded and its code runs."""
     mark = tmp_path / "mark"
     bomb = (
         "import base64, pickle, os\nclass Bomb:\n    def __reduce__(self):\n        return (os.system, ('echo boom > %s',))\n"
@@ -193,7 +193,7 @@ def test_a_pickle_is_never_loaded_by_itself(executor, tmp_path):
 
 
 def test_code_that_forges_its_value(executor, tmp_path):
-    """The code can make the interpreter say anything. What comes out is data or an error, and the executor goes on."""
+    """The code can make the interpreter send anything. The executor returns data or an error, and continues."""
     hijack = "import sys\nm = sys.modules['_caisson_values']\nclass Lie:\n    def __init__(self, **k): self.k = k\n    def _repr_mimebundle_(self, **_): return {m.MIME: self.k}\n"
     for lie in (
         'text=\'{"$":"record","class":"C","v":[["__array_interface__",1]]}\'',
@@ -212,7 +212,7 @@ def test_code_that_forges_its_value(executor, tmp_path):
         run = executor.run(hijack + "m.say = lambda *_: Lie(%s)\n1" % lie, timeout=20)
         with pytest.raises(CaissonError):
             _ = run.value
-    assert executor("del sys.modules['_caisson_values']\n1") == 1, "it is told again how"
+    assert executor("del sys.modules['_caisson_values']\n1") == 1, "the functions are loaded again"
     assert executor("1 + 1") == 2
 
 
@@ -244,8 +244,8 @@ def test_code_that_can_not_be_interrupted(executor, monkeypatch):
 OUT_OF_MEMORY = "held = [bytearray(64 << 20) for _ in range(40)]"
 
 
-def test_an_interpreter_that_is_lost_is_said_to_be(client):
-    """Each time: by the reply itself, not by who came first. And the next run is not blamed for it."""
+def test_a_lost_interpreter_is_reported(client):
+    """The reply itself reports the loss, each time. The next run does not report it again."""
     with SandboxExecutor(client=client, memory_mib=128) as executor:
         for code, said in ((OUT_OF_MEMORY, "memory"), ("import os; os._exit(3)", "exit code 3"), (OUT_OF_MEMORY, "memory")):
             assert executor.run("x = 1").state == "kept"
@@ -275,8 +275,8 @@ def test_interrupt_from_another_thread(executor):
         timer.join()
 
 
-def test_who_is_called_with_output_has_had_enough(executor):
-    """The code is interrupted: nobody waits for it."""
+def test_on_output_that_raises_interrupts_the_code(executor):
+    """The code is interrupted: the caller does not wait for it."""
 
     def enough(name, text):
         raise LookupError(text)
@@ -286,8 +286,8 @@ def test_who_is_called_with_output_has_had_enough(executor):
     assert executor.run("1 + 1", timeout=60).value == 2
 
 
-def test_code_of_others_that_fails_takes_ours_not_with_it(executor, url):
-    """Clients of notebooks ask for that, of everything that waits. Ours was not run then, and is sent again."""
+def test_failing_code_of_others_does_not_abort_ours(executor, url):
+    """Notebook clients request this for all waiting code. Our code was not run in this case, and is sent again."""
     with SandboxExecutor(url=url, name=executor.name) as other:
         other._prepared()
         content = {"code": "import time; time.sleep(0.5); 1 / 0", "stop_on_error": True}
@@ -333,7 +333,7 @@ def test_a_connection_that_breaks_while_idle(executor):
 
 @pytest.mark.slow
 def test_a_connection_that_breaks_while_code_runs(executor):
-    """What was said meanwhile comes over the next one."""
+    """Messages that were sent while the connection was broken arrive over the next one."""
     threading.Timer(0.7, lambda: executor._link._ws._sock.shutdown(2)).start()
     run = executor.run("import time\nfor i in range(6):\n    print(i, flush=True)\n    time.sleep(0.25)\n'end'")
     assert run.value == "end" and run.stdout.split() == [str(i) for i in range(6)]
@@ -341,7 +341,7 @@ def test_a_connection_that_breaks_while_code_runs(executor):
 
 @pytest.mark.slow
 def test_a_front_that_is_killed_while_code_runs(serve):
-    """The code may have run or not, and that is said; the sandbox and its variables stay."""
+    """The error reports that the code may or may not have run; the sandbox and its variables stay."""
     d = serve()
     with SandboxExecutor(url="http://127.0.0.1:%d" % d.port) as e:
         e("x = 41")
@@ -414,7 +414,7 @@ def test_preserved_and_found_again(url, daemon):
     assert names(daemon) == ["kept"]
     with SandboxExecutor(url=url, name="kept") as e:
         assert e("x + 1") == 42
-    assert names(daemon) == ["kept"], "one that was there before is left as it was found"
+    assert names(daemon) == ["kept"], "a sandbox that existed before stays"
     with SandboxExecutor(url=url, name="kept", preserve_on_exit=False) as e:
         assert e("x") == 41
     assert names(daemon) == []

@@ -57,12 +57,12 @@ async def test_a_task_that_is_cancelled_interrupts_its_code(url, daemon):
     assert names(daemon) == []
 
 
-async def test_nothing_is_left_of_one_that_never_was(url, daemon):
+async def test_nothing_is_left_of_a_cancelled_start(url, daemon):
     with pytest.raises(SandboxUnavailable):
         async with AsyncSandboxExecutor(url="http://127.0.0.1:9"):
             pass
     task = asyncio.ensure_future(AsyncSandboxExecutor(url=url).__aenter__())
-    await asyncio.sleep(0)  # its first step is done, and the loop can not have seen the answer yet
+    await asyncio.sleep(0)  # its first step is done, and the loop cannot have seen the answer yet
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_local.py - A daemon that is started when it is needed, and never left behind; and what the package is made of."""
+"""test_local.py - A daemon that is started on demand, and never left behind; and the content of the package."""
 import asyncio
 import os
 import signal
@@ -22,7 +22,7 @@ with Caisson.local() as c:
 
 @pytest.fixture
 def nowhere(monkeypatch, short_dir):
-    """No daemon runs here, and caisson is the one that is tested."""
+    """No daemon runs here, and caisson is the tested one."""
     for name in ("CAISSON_URL", "CAISSON_SOCKET", "CAISSON_TOKEN", "CAISSON_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(caisson._place, "state_dir", lambda env: str(short_dir / "nothing"))
@@ -53,13 +53,13 @@ def test_local(nowhere):
         assert c.execute("6 * 7").text == "42"
         where = Path(c.transport.place.path).parent
         assert where.stat().st_mode & 0o777 == 0o700 and where.parent == nowhere
-        assert same.transport.place.path == c.transport.place.path, "shared in one process"
+        assert same.transport.place.path == c.transport.place.path, "the daemon is not shared in one process"
         c.create("x")
         assert same.list() == ["x"]
         pids = set(family(os.getpid())) - set(before)
         assert len(pids) > 3
         c.close()
-        assert same.list() == ["x"], "it lives as long as one uses it"
+        assert same.list() == ["x"], "the daemon ended while a client used it"
     assert gone(pids) and not where.exists() and not LocalDaemon._all
 
 
@@ -82,7 +82,7 @@ def test_one_that_runs_is_used(nowhere, daemon, monkeypatch):
     monkeypatch.setenv("CAISSON_URL", "http://127.0.0.1:1")
     with pytest.raises(caisson.SandboxUnavailable):
         caisson.Caisson.local()
-    assert not LocalDaemon._all, "where somebody said that one is, none is started"
+    assert not LocalDaemon._all, "a daemon was started although an address was given"
 
 
 def environment(nowhere):
@@ -99,7 +99,7 @@ def test_three_lines(nowhere):
 
 @pytest.mark.parametrize("how", ["kill", *(pytest.param(h, marks=pytest.mark.slow) for h in ("kill between", "exit", "exception"))])
 def test_nothing_is_left(nowhere, how):
-    """However the program ends, without a word to the daemon."""
+    """However the program ends, without a message to the daemon."""
     code = "import os, sys\nfrom caisson import Caisson\nc = Caisson.local(fresh=True)\nc.create('x').processes.start('sleep', ['1000'])\nprint('up', flush=True)\n" \
            "sys.stdin.readline()\n" + {"exit": "", "kill": "os.kill(os.getpid(), 9)", "kill between": "os.kill(c._daemon._lease.pid, 9); c._daemon._lease.wait()", "exception": "raise KeyError"}[how]
     p = subprocess.Popen([sys.executable, "-c", code], env=environment(nowhere), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -143,7 +143,7 @@ def test_it_is_the_installed_one():
 
 
 def test_nothing_but_the_standard_library():
-    """Not even what the environment of the tests has."""
+    """Not even packages in the environment of the tests."""
     code = "import sys\nsys.path = [p for p in sys.path if 'dist-packages' not in p]\nimport caisson\n" \
            "print([n for n, m in sys.modules.items() if '-packages' in (getattr(m, '__file__', None) or '') and n.split('.')[0] != 'caisson'])"
     r = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60)

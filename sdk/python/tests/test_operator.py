@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_operator.py - What an operator has to allow first: packages, tools that wait for a person, secrets, a policy."""
+"""test_operator.py - Features that an operator must allow first: packages, tools that wait for a person, secrets, a policy."""
 import asyncio
 import json
 import os
@@ -15,7 +15,7 @@ import caisson
 
 @pytest.fixture
 def daemon_of(serve):
-    """A daemon with these options, and where it is."""
+    """A daemon with these options, and its address."""
     def begin(*flags):
         return "http://127.0.0.1:%d" % serve("--pool", 1, *flags).port
     return begin

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_seed_003.py - What was written against the seed's interface goes on working, but for the import line."""
+"""test_seed_003.py - Code for the seed's interface works unchanged, except for the import line."""
 import dataclasses
 import inspect
 import re
@@ -34,8 +34,8 @@ def test_dataclasses_begin_with_the_same_fields(name):
 @pytest.mark.parametrize("ours, theirs", [
     (caisson.SandboxHandle, seed_003.SandboxHandle), (caisson.AsyncSandbox, seed_003.SandboxHandle),
     (caisson.SandboxClient, seed_003.SandboxClient), (caisson.AsyncCaisson, seed_003.SandboxClient)])
-def test_methods_take_what_they_took(ours, theirs):
-    """Every call that fitted the seed's signature fits ours, with the same meaning of each place."""
+def test_signatures_are_compatible(ours, theirs):
+    """Every call that fits the seed's signature fits ours, with the same meaning of each position."""
     for name, method in vars(theirs).items():
         if name.startswith("_") or not inspect.isfunction(method):
             continue
@@ -55,7 +55,7 @@ def test_unavailable_is_what_it_was():
 
 
 async def test_snippets(url):
-    """As they stand. The first has no repository to clone, the third an image that is not here: that is what they say then."""
+    """The snippets unchanged. The first has no repository to clone, the third an image that does not exist: they report this."""
     async with caisson.AsyncCaisson(url) as client:
         ctx = SimpleNamespace(sandbox=client)
         pipeline, binary, image = snippets()
@@ -80,7 +80,7 @@ async def evaluate(snippet, **names):
 
 @pytest.mark.parametrize("base", [seed_003.SandboxClient, caisson.SandboxClient, caisson.AsyncCaisson])
 async def test_run_python_and_run_shell(url, base):
-    """The seed's own code with our client, ours, and the daemon's: the same."""
+    """The seed's own code with our client, our code, and the daemon's give the same results."""
     async with caisson.AsyncCaisson(url) as client:
         if base is seed_003.SandboxClient:
             seed_003.SandboxSpec = caisson.SandboxSpec  # the import line

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_sessions.py - SessionManager: the examples of its description as they stand there, its configuration, its end."""
+"""test_sessions.py - SessionManager: the examples of its description unchanged, its configuration, its end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def names(daemon):
 
 
 def ours(snippet):
-    """The one change: where it is imported from."""
+    """The one change: the module of the import."""
     return re.sub(r"from coreason_sandbox\.\w+ import", "from caisson.sessions import", snippet)
 
 
@@ -50,8 +50,8 @@ def test_the_first_example_as_it_stands(url, daemon):
 
 
 @pytest.mark.slow
-def test_the_second_example_as_it_stands(url, daemon):
-    """It defines a server; the lines behind it ask that server, as its transport would."""
+def test_the_second_example_unchanged(url, daemon):
+    """The example defines a server; the lines after it call that server, as its transport would."""
     more = """
 import asyncio
 
@@ -76,7 +76,7 @@ async def test_without_a_daemon_one_is_started(monkeypatch, tmp_path):
     async with SessionManager() as manager:
         session = await manager.get_or_create_session("x")
         assert (await session.runtime.execute("6 * 7")).result == "42"
-    assert list(tmp_path.iterdir()) == [], "and nothing of it stays"
+    assert list(tmp_path.iterdir()) == [], "no file of the daemon stays"
 
 
 async def test_the_tools_without_a_server(url, daemon):
@@ -160,12 +160,12 @@ async def test_idle_sessions_are_ended(url, daemon):
         work = asyncio.ensure_future(busy.runtime.execute("import time; time.sleep(1.5); 7"))
 
         assert await asyncio.get_running_loop().run_in_executor(None, wait_until, lambda: names(daemon) == ["busy"])
-        assert (await work).result == "7", "one that works is not idle"
+        assert (await work).result == "7", "a session that works is not idle"
         assert (await manager.get_or_create_session("brief")) is not session
 
 
 @pytest.mark.slow
-async def test_time_and_limits_are_told(url):
+async def test_time_and_limits_are_reported(url):
     async with SessionManager(SandboxConfig(execution_timeout=1)) as manager:
         session = await manager.get_or_create_session("slow")
         result = await session.runtime.execute("import time; time.sleep(30)")
@@ -173,7 +173,7 @@ async def test_time_and_limits_are_told(url):
 
 
 @pytest.mark.slow
-async def test_code_that_brings_its_sandbox_down_is_told_of(url, daemon):
+async def test_code_that_ends_its_sandbox_is_reported(url, daemon):
     async with SessionManager() as manager:
         session = await manager.get_or_create_session("greedy")
         result = await session.runtime.execute("x = bytearray(b'x') * (900 << 20)")
@@ -187,7 +187,7 @@ async def test_packages_that_are_not_allowed(url):
         with pytest.raises(PackageRefused, match="COREASON_SANDBOX_ALLOWED_PACKAGES"):
             await session.runtime.install_package("requests")
         for name in ("pandas", "foo-bar>=1", "foo.bar[x]==2"):
-            with pytest.raises(CaissonError) as e:  # this daemon has no index: so far it came
+            with pytest.raises(CaissonError) as e:  # this daemon has no index: the request was not refused before
                 await session.runtime.install_package(name)
             assert e.value.code == "not_configured"
 
@@ -215,7 +215,7 @@ async def test_a_bucket_that_the_daemon_does_not_have(url, caplog):
 
 
 async def test_another_runtime():
-    """The manager does not care where code runs."""
+    """The manager works with any runtime."""
 
     class Fake(SandboxRuntime):
         ended = 0
@@ -248,7 +248,7 @@ async def test_another_runtime():
 
 
 async def test_an_id_has_one_session_while_another_of_it_ends():
-    """Whoever waited for the end, and whoever comes after it, get the same one."""
+    """A task that waited for the end, and a task that comes after it, get the same session."""
     ending, may_end, starting = asyncio.Event(), asyncio.Event(), []
 
     class Slow(CaissonRuntime):
@@ -276,7 +276,7 @@ async def test_an_id_has_one_session_while_another_of_it_ends():
         await end
         after = await manager.get_or_create_session("x")
         assert await waited is after
-        assert not manager._turns, "a lock that nobody needs is forgotten"
+        assert not manager._turns, "the manager forgets an unused lock"
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------
@@ -289,13 +289,13 @@ def config(**variables):
 @pytest.mark.parametrize(
     "variables, said",
     [
-        ({"RUNTIME": "dockr"}, "'dockr' is none of caisson, local, remote"),
-        ({"EXECUTION_TIMEOUT": "0"}, "'0' is no number of seconds"),
+        ({"RUNTIME": "dockr"}, "'dockr' is not one of caisson, local, remote"),
+        ({"EXECUTION_TIMEOUT": "0"}, "'0' is not a number of seconds"),
         ({"ENABLE_AUDIT_LOGGING": "perhaps"}, "'perhaps' is neither true nor false"),
-        ({"ALLOWED_PACKAGES": "[1]"}, "'[1]' is no list of names"),
+        ({"ALLOWED_PACKAGES": "[1]"}, "'[1]' is not a list of names"),
     ],
 )
-def test_what_is_wrong_is_said_the_right_way_round(variables, said):
+def test_messages_about_invalid_variables(variables, said):
     with pytest.raises(Misconfigured) as e:
         config(**variables)
     assert said in str(e.value)
@@ -335,13 +335,13 @@ def test_misconfigured(variables, named, monkeypatch):
 
 
 def test_a_typing_mistake_is_recognised():
-    with pytest.raises(Misconfigured, match="do you mean COREASON_SANDBOX_EXECUTION_TIMEOUT"):
+    with pytest.raises(Misconfigured, match="did you mean COREASON_SANDBOX_EXECUTION_TIMEOUT"):
         config(EXECUTION_TIMOUT="5")
 
 
 @pytest.mark.parametrize("runtime, what", [("docker", "containers of Docker"), ("e2b", "sandboxes of E2B")])
 def test_a_runtime_that_is_not_here_is_refused_by_name(runtime, what):
-    """It would mean something else than it says: what, why, and what to do."""
+    """A runtime that would not be what its name means is refused: with the value, the reason and the remedy."""
     for make in (lambda: config(RUNTIME=runtime, URL="https://x"), lambda: SandboxConfig(runtime=runtime, url="https://x")):
         with pytest.raises(Misconfigured) as e:
             make()

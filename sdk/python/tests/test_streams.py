@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_streams.py - Events while it runs, connections that break, and who leaves."""
+"""test_streams.py - Events during the run, connections that break, and clients that leave."""
 import os
 import signal
 import socket
@@ -20,7 +20,7 @@ def text(events, kind="stdout"):
 
 
 class Cutter:
-    """A relay to the daemon that lets so many bytes of an answer through, and then cuts the connection; the next gets as many."""
+    """A relay to the daemon that passes a number of bytes of an answer and then cuts the connection; the next one gets as many."""
 
     def __init__(self, port, limit):
         self.port, self.limit, self.count = port, limit, 0
@@ -72,7 +72,7 @@ class Cutter:
 
 
 def test_events_arrive_while_it_runs(box):
-    """It goes on only when we have seen its first line and said so."""
+    """The script continues only when this test has seen its first line and answered it."""
     with box.stream_shell("mkfifo f; echo first; read x <f; echo $x; echo bad >&2; exit 2", timeout=60) as s:
         seen = []
         for e in s:
@@ -102,7 +102,7 @@ def test_refusals(box):
 
 
 def test_streams_are_taken_up_again(daemon, client, box):
-    """A connection that breaks every few kilobytes, in the middle of events: nothing is lost, nothing comes twice."""
+    """The connection breaks every few kilobytes, in the middle of events: no event is lost or repeated."""
     with Cutter(daemon.port, 150000) as way, caisson.Caisson(way.url) as c:
         sb = c.get(box.name)
         got = list(sb.stream_shell("seq 200000", timeout=60))
@@ -172,7 +172,7 @@ def test_abandoned_stream_is_a_warning(box):
 
 
 class Script:
-    """A server that answers connections with what it is told to, one after the other. None: closed without a word."""
+    """A server that gives prepared answers to connections, one after the other. None: it closes without an answer."""
 
     def __init__(self, *answers):
         self.answers, self.requests = list(answers), []
@@ -217,7 +217,7 @@ def test_idempotent_requests_are_sent_again():
 
 
 def test_others_are_not():
-    with Script(None) as s, caisson.Caisson(s.url) as c, pytest.raises(caisson.ConnectionLost, match="not known"):
+    with Script(None) as s, caisson.Caisson(s.url) as c, pytest.raises(caisson.ConnectionLost, match="unknown"):
         c.execute("1")
     assert len(s.requests) == 1
 
@@ -257,7 +257,7 @@ def test_what_is_no_daemon():
 
 
 def test_connections_are_used_again(daemon, url):
-    """Also after errors, streams and downloads; and one that the daemon has closed is not."""
+    """Connections are reused, also after errors, streams and downloads; one that the daemon has closed is not."""
     opened = []
     with caisson.Caisson(url) as c:
         place = c.transport.place
@@ -287,7 +287,7 @@ def test_connections_are_used_again(daemon, url):
 
 @pytest.mark.slow
 def test_front_that_is_killed(serve):
-    """The sandbox goes on, and so does the client, over new connections; what ran was interrupted, and whoever waited for it is told so."""
+    """The sandbox continues, and so does the client, over new connections; running code was interrupted, and its clients get an error."""
     d = serve()
     with caisson.Caisson("http://127.0.0.1:%d" % d.port) as c:
         box = c.create("survivor")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_values.py - Values there and back, and texts of somebody who lies: none of them runs code, and all of them end."""
+"""test_values.py - Values to text and back, and forged texts: none of them runs code, and all of them end."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ Pair = collections.namedtuple("Pair", "first second")
 
 @pytest.fixture(autouse=True)
 def nothing_leaks():
-    """There is nothing here that could, and hundreds of tests."""
+    """Replaces the fixture for these hundreds of tests: nothing here can leak."""
 
 
 @pytest.fixture(params=[pytest.param(False, marks=pytest.mark.slow), True], ids=["with numpy", "without numpy"])
 def bare(request, monkeypatch):
-    """Also as on a machine without numpy and pandas."""
+    """Run also as on a machine without numpy and pandas."""
     if request.param:
         monkeypatch.setattr(_arrays, "_module", lambda name: None)
     return request.param
 
 
 def same(a, b):
-    """Equal, of the same types all the way down, and nan is nan."""
+    """Equal, of the same types at every level; nan equals nan."""
     if type(a) is not type(b):
         return False
     if isinstance(a, (float, complex, decimal.Decimal)):
@@ -181,7 +181,7 @@ def test_classes_of_the_caller_and_no_others():
         decode("1", [dict])
 
 
-# ---- what can not be said ---------------------------------------------------------------------------------------------
+# ---- values without a text --------------------------------------------------------------------------------------------
 
 
 def test_an_error_says_where_what_and_why():
@@ -203,7 +203,7 @@ def test_cycles_depth_and_size():
     with pytest.raises(NotReturnable, match="contains itself"):
         encode(cycle)
     twice = [1, 2]
-    assert decode(encode([twice, twice])) == [twice, twice], "the same thing in two places is no cycle"
+    assert decode(encode([twice, twice])) == [twice, twice], "the same object in two places is not a cycle"
     deep: list = []
     for _ in range(1000):
         deep = [deep]
@@ -292,7 +292,7 @@ def test_frames(bare):
     assert decode(encode([stamp, pd.Timedelta("1s"), pd.NaT]))[:2] == [stamp.to_pydatetime(), datetime.timedelta(seconds=1)]
 
 
-# ---- somebody who lies -----------------------------------------------------------------------------------------------
+# ---- forged texts ----------------------------------------------------------------------------------------------------
 
 
 class Trap(Exception):
@@ -422,7 +422,7 @@ def test_limits_come_before_the_work():
 
 
 def test_small_texts_that_would_be_large(bare):
-    """Rows of an index, frames by the thousand, lists of nothing: they are counted before they are made."""
+    """Rows of an index, frames by the thousand, empty lists: they are counted before they are made."""
     empty = '{"$":"frame","columns":[],"names":[],"index":{"range":[0,%d,1],"names":[]},"v":[]}'
     assert len(decode(empty % 1000)) == 1000
     for text in (
@@ -439,7 +439,7 @@ def test_small_texts_that_would_be_large(bare):
 
 
 def test_a_record_fools_no_library():
-    """numpy asks objects, not classes, for these names, and would read memory where they say."""
+    """numpy asks objects, not classes, for these names, and would read memory at the address in them."""
     np = pytest.importorskip("numpy")
     record = decode(encode(Point(1)))
     for name in ("__array_interface__", "__array_struct__", "__array__", "__deepcopy__", "__reduce_ex__x", "__del__x"):
@@ -472,12 +472,12 @@ def some_value(r, depth=0):
     ]
     try:
         return r.choice(make)()
-    except TypeError:  # a key that can not be one
+    except TypeError:  # a key that is not hashable
         return None
 
 
 def mutated(r, node):
-    """The node with something in it that does not belong there."""
+    """The node with a wrong part in it."""
     words = [
         *_values.KINDS,
         "v",
@@ -519,7 +519,7 @@ def mutated(r, node):
 
 
 def test_at_random(bare, monkeypatch):
-    """Whatever is made of a text, it is a value or BadValue; and nothing but the two modules is ever imported for it."""
+    """Every text gives a value or BadValue; and no modules but these two are imported for it."""
     seed = random.randrange(1 << 32)
     print("seed", seed)
     r = random.Random(seed)
@@ -550,7 +550,7 @@ def test_at_random(bare, monkeypatch):
 
 
 def encode_again(value):
-    """What came out is data: it has a text again, unless it is too large for one."""
+    """A decoded value is data: it can be encoded again, unless it is too large."""
     try:
         repr(value)
         encode(value)
@@ -559,7 +559,7 @@ def encode_again(value):
 
 
 def test_the_files_stand_alone():
-    """Their text is put into sandboxes: whatever Python is there must be able to run it, with nothing but each other."""
+    """Sandboxes load the text of these modules: every Python there must be able to run it, with nothing but each other."""
     package = type(sys)("alone")
     package.__path__ = []
     names = ["alone"]

@@ -57,7 +57,7 @@ def unmasked(data):
 
 
 class Server:
-    """The other end of one connection: answers the handshake, then says what it is told to."""
+    """The other end of one connection: answers the handshake, then sends prepared bytes."""
 
     def __init__(self, answer=None):
         self.mine, self.theirs = socket.socketpair()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_wire.py - The protocol as bytes: any cut, and what no daemon says."""
+"""test_wire.py - The protocol as bytes: any cut, and bytes that no daemon sends."""
 import pickle
 import random
 
@@ -80,7 +80,7 @@ def test_what_no_daemon_says(data):
 
 
 def test_noise_ends_or_is_refused():
-    """Whatever comes, in whatever cuts: an answer, a refusal, or a wait for more. The seed is in the message."""
+    """Any bytes, with any cuts: an answer, a refusal, or a wait for more. The seed is in the message."""
     seed = random.randrange(1 << 32)
     r = random.Random(seed)
     for _ in range(2000):

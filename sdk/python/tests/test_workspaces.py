@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_workspaces.py - Workspaces, of daemons that have them."""
+"""test_workspaces.py - Workspaces, with daemons that have them."""
 import pytest
 
 import caisson

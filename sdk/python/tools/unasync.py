@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """unasync.py - Make the blocking client from the asynchronous one.
 
-The client is written once, in src/caisson/_async, and its twin in src/caisson/_sync is this script's output: words are replaced,
-nothing is understood. What can not be said in both ways is in _glue.py and _http*.py. The output is committed, so that people and
-tools can read it; --check says whether it is what the source makes.
+The client is written once, in src/caisson/_async. This script makes the blocking client in src/caisson/_sync from it, by replacing
+words. Code that cannot be written in both ways is in _glue.py and _http*.py. The output is committed, so that people and tools can
+read it; --check reports whether it is up to date.
 
 usage: unasync.py [--check]
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run code that nobody has read, in sealed sandboxes.
+"""Run untrusted code in sealed sandboxes.
 
     from caisson import Caisson
 

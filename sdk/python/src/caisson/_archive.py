@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """_archive.py - Directories of this machine as tar archives, and back.
 
-What comes out of a sandbox was written by code that nobody has read. So unpack() makes directories and plain files and
-nothing else: no link (through which a later entry could leave the directory), no device, no owner, no set-id bit; a name
-that is absolute or climbs is an error, not a surprise.
+Untrusted code wrote the content of a sandbox. So unpack() makes directories and plain files and nothing else: no link (through
+which a later entry could leave the directory), no device, no owner, no set-id bit. A name that is absolute or climbs is an error.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ LocalPath = Union[str, "os.PathLike[str]"]
 
 
 def pack(local: LocalPath, out: BinaryIO) -> None:
-    """What is in a directory; links as links. NotADirectoryError when it is none."""
+    """Write the content of a directory as an archive; links as links. Raises NotADirectoryError if local is not a directory."""
     where = Path(local)
     if not where.is_dir():
-        raise NotADirectoryError(f"{where} is no directory")
+        raise NotADirectoryError(f"{where} is not a directory")
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for entry in sorted(where.iterdir()):
             archive.add(entry, arcname=entry.name, filter=_anonymous)
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Owners of this machine mean nothing there; devices, pipes and sockets do not travel."""
+    """Drop owners, which mean nothing in the sandbox, and leave out devices, pipes and sockets."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member if member.isfile() or member.isdir() or member.issym() or member.islnk() else None
 
 
 def unpack(f: BinaryIO, local: LocalPath) -> List[str]:
-    """Into a directory, which is made. Returns the names of what was left out."""
+    """Unpack into a directory, which is made. Returns the names that were left out."""
     root = Path(local)
     root.mkdir(parents=True, exist_ok=True)
     left_out: List[str] = []
@@ -47,12 +46,12 @@ def unpack(f: BinaryIO, local: LocalPath) -> List[str]:
                 if not _entry(archive, member, root):
                     left_out.append(member.name)
     except tarfile.TarError as e:
-        raise ProtocolError(f"this is no archive: {e}") from e
+        raise ProtocolError(f"invalid archive: {e}") from e
     return left_out
 
 
 def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> bool:
-    """One of them; false when it is of a kind that is left out. A file with holes is: it may be larger than any disk."""
+    """Unpack one entry; false if its kind is left out. So are files with holes: they may be larger than any disk."""
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts or "\0" in member.name:
         raise ProtocolError(f"the archive has an entry outside of its directory: {member.name!r}")
@@ -66,12 +65,12 @@ def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> boo
 
 
 def _directory(root: Path, parts: List[str]) -> Path:
-    """Below root, without following a link that was there before."""
+    """A directory below root, without following a link that existed before."""
     where = root
     for part in parts:
         where = where / part
         if where.is_symlink():
-            raise ProtocolError(f"{where} is a link: nothing is unpacked through it")
+            raise ProtocolError(f"{where} is a symbolic link: the archive is not unpacked through it")
         where.mkdir(exist_ok=True)
     return where
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """_arrays.py - Arrays and data frames out of text that may be forged: numbers by a list of types, shapes that match their bytes.
 
-numpy and pandas are used where they are installed; what stands for their objects elsewhere is in values.py. numpy is never given a
-type that holds anything but numbers, nor pandas a type that is not in its list.
+numpy and pandas are used where they are installed; values.py has the classes that replace their objects elsewhere. numpy never gets a
+type that holds anything but numbers, and pandas never gets a type that is not in its list.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ._reader import TAG, Kind, Reader, get, hashed, read_bytes
 from .values import Array, BadValue, Frame, Series, nest, plain_list
 
 EMPTY_MAX = 1_000_000
-FRAME_COST = 200  # values that take as long to make
+FRAME_COST = 200  # the number of values that take as long to make
 _DTYPE = re.compile(r"\|(?:b1|[iu]1)|<(?:[iu][248]|f[248]|c8|c16|[mM]8\[(?:Y|M|W|D|h|m|s|ms|us|ns)\])")
 _EXTENSIONS = frozenset(
     ("boolean", "string", "category", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64")
@@ -23,7 +23,7 @@ _EXTENSIONS = frozenset(
 
 
 def _module(name: str) -> Any:
-    """numpy or pandas, or None. Only ever called with these two words."""
+    """numpy or pandas, or None. Only called with these two names."""
     try:
         return __import__(name)
     except ImportError:
@@ -33,9 +33,9 @@ def _module(name: str) -> Any:
 def _shape(node: Dict[str, Any]) -> Tuple[int, ...]:
     shape = get(node, "shape", list)
     if len(shape) > 32 or any(type(n) is not int or not 0 <= n < 1 << 40 for n in shape):
-        raise BadValue("an array has at most 32 dimensions, and each a size")
-    if 0 in shape and math.prod(n for n in shape if n) > EMPTY_MAX:  # so many lists of nothing, for whoever looks at it
-        raise BadValue("an array of nothing is too large")
+        raise BadValue("an array must have at most 32 dimensions, each with a size")
+    if 0 in shape and math.prod(n for n in shape if n) > EMPTY_MAX:  # printing it would take that many empty lists
+        raise BadValue("an empty array has too large a shape")
     return tuple(shape)
 
 
@@ -46,13 +46,13 @@ def _ndarray(r: Reader, node: Dict[str, Any]) -> Any:
     if dtype in ("object", "str", "bytes"):
         items = [r.value(v) for v in get(node, "items", list)]
         if len(items) != count or (dtype != "object" and any(type(v) is not {"str": str, "bytes": bytes}[dtype] for v in items)):
-            raise BadValue("an array of %s has other items than it should" % dtype)
+            raise BadValue("an array of %s has items of another type" % dtype)
         return _items_array(np, items, shape, dtype)
     if not _DTYPE.fullmatch(dtype):
-        raise BadValue("there are no arrays of %.40r" % dtype)
+        raise BadValue("unknown array type %.40r" % dtype)
     data = read_bytes(r, node)
     if count * int(re.sub(r"\[.*", "", dtype[2:])) != len(data) or (dtype == "|b1" and data.translate(None, b"\0\1")):
-        raise BadValue("the bytes of an array are not what its shape and type say")
+        raise BadValue("the size of an array does not match its shape and type")
     if np is None:
         array = Array(dtype, shape, data)
         return array if node.get("scalar") is not True else array.flat()[0]
@@ -67,7 +67,7 @@ def _items_array(np: Any, items: List[Any], shape: Tuple[int, ...], dtype: str) 
     if np is None:
         return nest(iter(items), shape) if math.prod(shape) else []
     if dtype != "object" and sum(map(len, items)) * 8 + 1024 < len(items) * max(map(len, items), default=0):
-        dtype = "object"  # numpy gives every text the room of the longest one
+        dtype = "object"  # numpy stores every text in the size of the longest one
     made = np.empty(len(items), dtype=object)
     made[:] = items
     try:
@@ -81,18 +81,18 @@ def _column(r: Reader, node: Any, pd: Any) -> Any:
     if kind in ("array", "utc"):
         inner = get(node, "v", dict)
         if inner.get(TAG) != "ndarray" or len(_shape(inner)) != 1:
-            raise BadValue("a column is an array of one dimension")
+            raise BadValue("a column must be an array of one dimension")
         made = r.value(inner)
         return pd.Series(made).dt.tz_localize("UTC") if pd is not None and kind == "utc" else made
     if kind not in ("object", "text") and kind not in _EXTENSIONS:
-        raise BadValue("there are no columns of %.40r" % kind)
+        raise BadValue("unknown column type %.40r" % kind)
     items = [r.value(v) for v in get(node, "items", list)]
     if pd is None:
         return items
     if kind == "category":
         hashed(items)
         return pd.Categorical(items)
-    if kind == "text":  # what this pandas has for text by default
+    if kind == "text":  # this pandas's default type for text
         return pd.Series(items, dtype=pd.Series(["text"]).dtype)
     return pd.Series(items, dtype=object if kind == "object" else kind)
 
@@ -102,13 +102,13 @@ def _index(r: Reader, node: Any, pd: Any) -> Any:
     if "range" in node:
         parts = get(node, "range", list)
         if len(parts) != 3 or any(type(n) is not int for n in parts) or not parts[2]:
-            raise BadValue("an index has a start, a stop and a step")
+            raise BadValue("an index must have a start, a stop and a step")
         r.charge(len(range(*parts)) if abs(parts[0]) + abs(parts[1]) < 1 << 62 else 1 << 62)
         return list(range(*parts)) if pd is None else pd.RangeIndex(*parts, name=names[0] if names else None)
     if "tuples" in node:
         tuples = _labels(r, get(node, "tuples", list))
         if not all(type(t) is tuple and len(t) == len(names) for t in tuples) or not names:
-            raise BadValue("an index of tuples has one name for each of their parts")
+            raise BadValue("an index of tuples must have one name for each part")
         return tuples if pd is None else pd.MultiIndex.from_tuples(tuples, names=names)
     column = _column(r, node.get("v"), pd)
     return plain_list(column) if pd is None else pd.Index(column, name=names[0] if names else None)
@@ -123,7 +123,7 @@ def _labels(r: Reader, nodes: List[Any]) -> List[Any]:
 
 
 def _careful(make: Kind) -> Kind:
-    """pandas says in a hundred ways that something does not fit."""
+    """Turn the many exceptions by which pandas reports invalid values into BadValue."""
 
     def read(r: Reader, node: Dict[str, Any]) -> Any:
         r.charge(FRAME_COST)

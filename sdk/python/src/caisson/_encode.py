@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_encode.py - Python values as JSON text, with tags for what JSON has no word for.
+"""_encode.py - Python values as JSON text, with tags for values that JSON cannot represent.
 
-Theory of operation. What JSON can say is said as JSON. Everything else is an object with the key "$", the name of its kind, and only
-the kinds below exist: nothing in a text can name a class, a module or a function that the reader would look up (_reader.py). A
-dictionary that has a key "$" of its own, or a key that is no string, is a list of pairs under the kind "dict".
+Theory of operation. Values that JSON can represent are written as JSON. Every other value is an object with the key "$", the name of its
+kind, and only the kinds below exist: a text cannot name a class, a module or a function that the reader would look up (_reader.py). A
+dictionary that has a key "$" of its own, or a key that is not a string, is a list of pairs under the kind "dict".
 
     int  float  complex  decimal  fraction  bytes  bytearray  tuple  set  frozenset  dict  range  datetime  date  time  timedelta
     uuid  path  enum  record (dataclasses, named tuples)  ndarray  series  frame  nat
 
-Subclasses of int, float, str, list, dict and set are sent as those (Counter, defaultdict, numpy.float64). Whatever has no kind is an
-error that says where in the value it is and what to do; so are cycles, and depth and size beyond the bounds. numpy and pandas are never
-imported: a value of theirs cannot exist unless somebody did.
+Subclasses of int, float, str, list, dict and set are sent as those (Counter, defaultdict, numpy.float64). A value without a kind is an
+error that names its place in the value and the remedy; so are cycles, and depth and size beyond the bounds. The encoder never imports
+numpy and pandas: their values cannot exist unless the code imported them.
 
 Runs on both sides: this file's text is sent into the sandbox, which has Python 3.8 or later. So it has only the standard library.
 """
@@ -67,7 +67,7 @@ HINTS = {
 
 
 class NotReturnable(Exception):
-    """A value, or a part of it, that has no JSON."""
+    """A value, or a part of it, that cannot be written as JSON."""
 
     def __init__(self, where: str, kind: str, why: str, hint: str = "") -> None:
         super().__init__("%s (%s): %s%s" % (where, kind, why, "; " + hint if hint else ""))
@@ -81,18 +81,18 @@ def _name(cls: type) -> str:
 
 
 class Encoder:
-    """One value. limit: bytes of text at most, roughly; what is much larger is refused before it is built."""
+    """Encodes one value. limit: bytes of text at most, roughly; a much larger value is refused before its text is built."""
 
     def __init__(self, limit: int, what: str = "value") -> None:
         self._limit, self._left = limit, limit
-        self._path: List[Any] = [what]  # places as they are: they become text when something is wrong with them
+        self._path: List[Any] = [what]  # places as they are: they become text only for an error message
         self._open: Dict[int, bool] = {}
 
     def text(self, value: Any) -> str:
         try:
             text = json.dumps(self.node(value), separators=(",", ":"), allow_nan=False)
         except RecursionError:
-            raise self._refuse(value, "it is too deep for the stack that is left") from None
+            raise self._refuse(value, "it is too deep for the remaining stack") from None
         if len(text) > self._limit:
             self._left = -1
             self._spend(value, 0)
@@ -110,7 +110,7 @@ class Encoder:
             raise self._refuse(value, "it is larger than %d bytes as JSON" % self._limit, "return less, or write a file and download it")
 
     def _inside(self, value: Any, build: Callable[[], Any]) -> Any:
-        """What build() says of a container, which cannot be inside of itself."""
+        """The text of a container by build(); refuses a container that contains itself."""
         if id(value) in self._open:
             raise self._refuse(value, "it contains itself")
         if len(self._open) >= DEPTH_MAX:
@@ -129,7 +129,7 @@ class Encoder:
         return node
 
     def _items(self, values: Any) -> List[Any]:
-        """Long lists are mostly of small numbers: these are said at once."""
+        """The items of a list. Long lists mostly have small numbers, which are encoded in one step."""
         nodes = []
         for i, v in enumerate(values):
             kind = type(v)
@@ -239,7 +239,7 @@ class Encoder:
         return {TAG: "complex", "v": [self._float(value.real), self._float(value.imag)]}
 
     def _datetime(self, value: Any) -> Any:
-        """A zone becomes its distance from UTC: its name would make the reader open files."""
+        """A time zone becomes its offset from UTC: a name would make the reader open files."""
         return {TAG: "datetime", "v": datetime.datetime.isoformat(value), "fold": value.fold}
 
     def _time(self, value: Any) -> Any:
@@ -284,7 +284,7 @@ _OTHER: Plain = [  # after pandas, whose times are subclasses of these
 
 def _numpy(e: Encoder, value: Any, np: Any) -> Any:
     if not hasattr(np, "ndarray"):
-        return None  # somebody's own module with this name
+        return None  # another module with this name
     if isinstance(value, np.ma.MaskedArray):
         raise e._refuse(value, "masked arrays cannot be returned", "use its filled()")
     if isinstance(value, np.ndarray):
@@ -376,5 +376,5 @@ def _column(e: Encoder, s: Any, pd: Any) -> Dict[str, Any]:
 
 
 def encode(value: Any, limit: int = 64 << 20, what: str = "value") -> str:
-    """The text of a value; NotReturnable when it has none."""
+    """The text of a value; raises NotReturnable if it has none."""
     return Encoder(limit, what).text(value)

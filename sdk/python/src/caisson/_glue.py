@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_glue.py - The little that differs between the asynchronous client and the one that is generated from it."""
+"""_glue.py - The few functions that differ between the asynchronous client and the generated blocking one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def asleep(seconds: float) -> None:
 
 
 def whole_seconds(timeout: Optional[float]) -> Optional[int]:
-    """For what the daemon counts in whole seconds: up, so that nobody gets less than was asked for."""
+    """Whole seconds, as the daemon counts them: rounded up, so that no caller gets less than requested."""
     return None if timeout is None else math.ceil(timeout)
 
 
@@ -31,7 +31,7 @@ def given(**members: Any) -> dict[str, Any]:
 
 
 def pieces(f: BinaryIO) -> Iterator[bytes]:
-    """What is left of a file."""
+    """The rest of a file, in pieces."""
     while True:
         data = f.read(PIECE)
         if not data:
@@ -40,7 +40,7 @@ def pieces(f: BinaryIO) -> Iterator[bytes]:
 
 
 def size_left(f: BinaryIO) -> int:
-    """How many bytes there are from here to the end."""
+    """The number of bytes from here to the end."""
     here = f.tell()
     end = f.seek(0, os.SEEK_END)
     f.seek(here)

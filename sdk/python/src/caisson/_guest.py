@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_guest.py - What an executor puts into the interpreter of its sandbox: the files of _values.py, and a few functions around them.
+"""_guest.py - The code that an executor loads into the interpreter of its sandbox: the files of _values.py, and a few functions.
 
-All of it is one expression, which changes nothing when it is evaluated again. The user's namespace gets no name from it but base64 and
-pickle, which code that prints RESULT_PICKLE: counts on.
+All of it is one expression, which changes nothing when it is evaluated again. It adds only the names base64 and pickle to the user's
+namespace; code that prints RESULT_PICKLE: relies on them.
 """
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ def install_expression() -> str:
 
 
 def unknown(said: Any) -> bool:
-    """Whether the interpreter, asked for a value, has never heard of us."""
+    """Whether the interpreter, asked for a value, does not have our functions."""
     return isinstance(said, dict) and said.get("ename") == "KeyError" and MODULE in str(said.get("evalue"))

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_http.py - Requests to a daemon, over sockets. The same over asyncio is in _http_async.py; what both have in common in _request.py.
+"""_http.py - Requests to a daemon, over sockets. _http_async.py does the same over asyncio; _request.py has the parts that both share.
 
-Theory of operation. A transport has a place and a pool of idle connections. request() sends one request and returns the
-whole answer; open() returns when the head of the answer is there, with a body that is read piece by piece. An answer that
-is an error is raised (errors.py). Whoever gives up on an answer, by an exception, by a cancelled task or by close(), closes
-its connection: that is how the daemon learns that nobody wants the answer any more, and it ends what it was doing for it.
+Theory of operation. A transport has a place and a pool of idle connections. request() sends one request and returns the whole
+answer; open() returns when the head of the answer has arrived, with a body that is read piece by piece. An answer that is an
+error is raised (errors.py). A caller that gives up on an answer, by an exception, by a cancelled task or by close(), closes the
+connection: from this the daemon learns that no client waits for the answer any more, and it ends the work for it.
 
-A connection is used again when its answer was read to the end. One that the daemon may be about to close (IDLE_SECONDS) or
-has closed is not. That leaves a moment in which a request meets a connection that is being closed; it is then sent again
-if that can do no harm: its method is idempotent, or it has an Idempotency-Key. So is one whose answer got lost. A refusal
-with Retry-After (429, 503) says that nothing was done, and is tried again for every method, after the time it names.
+A connection is used again when its answer was read to the end. A connection that the daemon has closed, or may be about to
+close (IDLE_SECONDS), is not. A request can still meet a connection that is being closed at that moment; it is then sent again
+if that is harmless: its method is idempotent, or it has an Idempotency-Key. The same holds for a request whose answer was
+lost. A refusal with Retry-After (429, 503) means that nothing was done, and is tried again for every method, after that time.
 
-A timeout is about silence: so long may pass without a byte. None waits for as long as it takes; a machine that vanished is
-then noticed by TCP's keep-alive.
+A timeout limits silence: the time that may pass without a byte. None waits without limit; TCP's keep-alive then detects a
+machine that has vanished.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Connection:
         self.socket.close()
 
     def stale(self) -> bool:
-        """Whether it was silent for too long, or the daemon has said something unasked: its end."""
+        """Whether it was idle for too long, or the daemon has sent something without a request: its end."""
         if time.monotonic() - self.since > IDLE_SECONDS:
             return True
         poll = select.poll()
@@ -66,7 +66,7 @@ class Connection:
         return bool(poll.poll(0))
 
     def send(self, request: Request) -> None:
-        """A refusal may come before all of it is sent: then nobody reads the rest, and that is no error yet."""
+        """Send the request. The daemon may refuse it before all is sent, and then does not read the rest: this is not an error yet."""
         self.socket.settimeout(request.timeout)
         try:
             self.socket.sendall(request.first())
@@ -81,7 +81,7 @@ class Connection:
             pass
 
     def read(self, timeout: Optional[float]) -> bytes:
-        """What has come; empty at the end."""
+        """The bytes that have arrived; empty at the end."""
         try:
             return self.socket.recv(READ_SIZE)
         except socket.timeout as e:
@@ -90,14 +90,14 @@ class Connection:
             raise lost(self.place, e) from e
 
     def write(self, data: bytes) -> None:
-        """For a connection that does not carry HTTP any more."""
+        """Write to a connection that does not carry HTTP any more."""
         try:
             self.socket.sendall(data)
         except OSError as e:
             raise lost(self.place, e) from e
 
     def receive(self, parser: ResponseParser, timeout: Optional[float]) -> None:
-        """Some more of the answer."""
+        """Read some more of the answer."""
         data = self.read(timeout)
         if data:
             parser.feed(data)
@@ -108,7 +108,7 @@ class Connection:
 
 
 class Body:
-    """An answer whose body comes piece by piece. Iterate over it, or read() all; close() is for who has had enough."""
+    """An answer whose body arrives piece by piece. Iterate over it, or read() all; close() abandons the rest."""
 
     def __init__(self, transport: Transport, connection: Connection, parser: ResponseParser, timeout: Optional[float]) -> None:
         assert parser.head is not None
@@ -149,7 +149,7 @@ class Body:
             self._transport.give_back(self._connection, self._parser)
 
     def release(self) -> None:
-        """Its end is read, or nobody wants it: the connection is kept, or closed."""
+        """The body was read to its end, or abandoned: the connection is kept, or closed."""
         if self._parser.done:
             self._finish()
         self.close()
@@ -162,7 +162,7 @@ class Body:
 
 
 class Transport:
-    """Any number of threads may use one."""
+    """Several threads may share one transport."""
 
     def __init__(self, place: Place, *, retries: int = 3, patience: float = 30.0) -> None:
         self.place = place
@@ -184,7 +184,7 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = 60.0,
     ) -> Response:
-        """Send it and read the answer. Raises what errors.py has; refusals of the daemon too."""
+        """Send the request and read the answer. Raises the exceptions of errors.py, also for refusals of the daemon."""
         request = Request(self.place, method, path, query, json, content, length, headers, timeout)
         return self._persist(request, self._whole)
 
@@ -200,14 +200,14 @@ class Transport:
         headers: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = 60.0,
     ) -> Body:
-        """As request(), but the body is still to be read, by the caller, who also closes it."""
+        """As request(), but the caller reads the body, and closes it."""
         request = Request(self.place, method, path, query, json, content, length, headers, timeout)
         return self._persist(request, self._begin)
 
     def switch(
         self, path: str, *, query: Optional[Mapping[str, Any]] = None, headers: Optional[Mapping[str, str]] = None
     ) -> Tuple[Connection, Head, bytes]:
-        """Ask for another protocol on a connection, which is the caller's then, with what has come of it already."""
+        """Ask for another protocol on a connection. The caller then owns the connection, and the bytes that have arrived on it."""
         request = Request(self.place, "GET", path, query, headers=headers, timeout=CONNECT_SECONDS)
         connection, parser = self._exchange(request)
         if parser.head is not None and parser.head.status == 101:
@@ -216,7 +216,7 @@ class Transport:
             raise refusal(Head(body.status, body.headers), body.read())
 
     def close(self) -> None:
-        """Idle connections are closed; those in use when their answers are there."""
+        """Close idle connections now, and those in use when their answers are complete."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -270,7 +270,7 @@ class Transport:
         return body
 
     def _exchange(self, request: Request) -> Tuple[Connection, ResponseParser]:
-        """Until the head of the answer is there."""
+        """Send the request and read until the head of the answer is complete."""
         connection = self._take()
         parser = ResponseParser(request.method)
         try:
@@ -294,7 +294,7 @@ class Transport:
             with self._lock:
                 if self._closed:
                     raise ClientClosed("this client is closed")
-                if self._pid != os.getpid():  # after a fork they are the parent's
+                if self._pid != os.getpid():  # after a fork they belong to the parent
                     self._idle, self._pid = [], os.getpid()
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
@@ -304,7 +304,7 @@ class Transport:
             connection.close()
 
     def give_back(self, connection: Connection, parser: ResponseParser) -> None:
-        """Its answer is read: for the next request, if there can be one."""
+        """The answer was read: keep the connection for the next request, if it can be used again."""
         if parser.done and parser.reusable:
             connection.since = time.monotonic()
             with self._lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_http_async.py - Requests to a daemon, over asyncio. How it works is said in _http.py; nothing here blocks or starts a thread."""
+"""_http_async.py - Requests to a daemon, over asyncio. _http.py explains how it works; nothing here blocks or starts a thread."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["AsyncBody", "AsyncConnection", "AsyncContent", "AsyncTransport", "Re
 
 
 class AsyncConnection:
-    """As Connection. Silence is timed by a timer that aborts the connection: no task per read."""
+    """As Connection. A timer aborts a silent connection: no task per read."""
 
     def __init__(self, place: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.place = place
@@ -148,7 +148,7 @@ class AsyncBody:
             self._transport.give_back(self._connection, self._parser)
 
     def release(self) -> None:
-        """Its end is read, or nobody wants it: the connection is kept, or closed."""
+        """The body was read to its end, or abandoned: the connection is kept, or closed."""
         if self._parser.done:
             self._finish()
         self.close()
@@ -182,7 +182,7 @@ class AsyncTransport:
         headers: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = 60.0,
     ) -> Response:
-        """Send it and read the answer. Raises what errors.py has; refusals of the daemon too."""
+        """Send the request and read the answer. Raises the exceptions of errors.py, also for refusals of the daemon."""
         request = Request(self.place, method, path, query, json, content, length, headers, timeout)
         return await self._persist(request, self._whole)
 
@@ -198,14 +198,14 @@ class AsyncTransport:
         headers: Optional[Mapping[str, str]] = None,
         timeout: Optional[float] = 60.0,
     ) -> AsyncBody:
-        """As request(), but the body is still to be read, by the caller, who also closes it."""
+        """As request(), but the caller reads the body, and closes it."""
         request = Request(self.place, method, path, query, json, content, length, headers, timeout)
         return await self._persist(request, self._begin)
 
     async def switch(
         self, path: str, *, query: Optional[Mapping[str, Any]] = None, headers: Optional[Mapping[str, str]] = None
     ) -> Tuple[AsyncConnection, Head, bytes]:
-        """Ask for another protocol on a connection, which is the caller's then, with what has come of it already."""
+        """Ask for another protocol on a connection. The caller then owns the connection, and the bytes that have arrived on it."""
         request = Request(self.place, "GET", path, query, headers=headers, timeout=CONNECT_SECONDS)
         connection, parser = await self._exchange(request)
         if parser.head is not None and parser.head.status == 101:
@@ -214,7 +214,7 @@ class AsyncTransport:
             raise refusal(Head(body.status, body.headers), await body.read())
 
     async def close(self) -> None:
-        """Idle connections are closed; those in use when their answers are there."""
+        """Close idle connections now, and those in use when their answers are complete."""
         self._closed = True
         idle, self._idle = self._idle, []
         for connection in idle:
@@ -269,7 +269,7 @@ class AsyncTransport:
         return body
 
     async def _exchange(self, request: Request) -> Tuple[AsyncConnection, ResponseParser]:
-        """Until the head of the answer is there."""
+        """Send the request and read until the head of the answer is complete."""
         connection = await self._take()
         parser = ResponseParser(request.method)
         try:
@@ -303,7 +303,7 @@ class AsyncTransport:
         return AsyncConnection(self.place, reader, writer)
 
     def give_back(self, connection: AsyncConnection, parser: ResponseParser) -> None:
-        """Its answer is read: for the next request, if there can be one."""
+        """The answer was read: keep the connection for the next request, if it can be used again."""
         if parser.done and parser.reusable and not self._closed and len(self._idle) < IDLE_MAX:
             connection.since = time.monotonic()
             self._idle.append(connection)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_jupyter.py - One kernel of a daemon over Jupyter's wire: code goes in, what it said comes out.
+"""_jupyter.py - One kernel of a daemon over Jupyter's protocol: sends code, and collects its output and its result.
 
 Theory of operation. A Link has a WebSocket to one kernel, under a session id of its own. execute() sends one execute_request and reads
-until both its reply and its `idle` are there; nothing comes about a request after that. Others may use the same kernel, so messages
-about other requests are passed over, except for what concerns everybody: that the interpreter was started anew, or that the kernel is
-gone. Whether a request's own interpreter survived it is in its reply: the status that says so to everybody may come later.
+until both its reply and its `idle` have arrived; no message about a request follows after these. Other clients may use the same kernel,
+so messages about other requests are skipped, except those for all clients: that the interpreter was restarted, or that the kernel has
+ended. The reply to a request reports whether its own interpreter survived: the status for all clients may come later.
 
-When the connection breaks, the daemon keeps what the kernel says, and says it again when the same session id connects. So a wait goes
-on over a new connection. It could go on for ever if the request itself got lost with the old one. Requests are answered one after
-another: a question that is sent over the new connection (`kernel_info`) is answered after ours. If its answer comes and ours has not,
-ours is lost.
+While the connection is broken, the daemon keeps the messages of the kernel, and sends them when the same session id connects again. So
+a wait continues over a new connection. It would never end if the request itself was lost with the old connection. The kernel answers
+requests one after another, so a question that is sent over the new connection (`kernel_info`) is answered after our request. If that
+answer arrives and ours has not, our request is lost.
 
-Time that runs out interrupts the kernel, as a person would who presses the button. Code that goes on in spite of it has its
-interpreter taken away. What comes in is bounded: text beyond `most` is not kept, and the Outcome says so.
+When the time is over, the kernel is interrupted, as by a person who presses the button. If the code continues, its interpreter is
+replaced. Input is bounded: text beyond `most` is not kept, and the Outcome reports this.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ DISPLAYS_MAX = 1000
 RECONNECT_SECONDS = 15.0
 GRACE_SECONDS = 5.0
 ABORTED_MAX = 5
-GONE = 1001  # the close code of a kernel that was ended
+GONE = 1001  # the close code of a kernel that has ended
 
 OnOutput = Callable[[str, str], None]
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What was said about one request."""
+    """The messages about one request."""
 
     stdout: str = ""
     stderr: str = ""
@@ -57,14 +57,14 @@ class Outcome:
 
 
 class _Collector:
-    """Messages about one request, as they come, become its Outcome."""
+    """Collects the messages about one request into its Outcome."""
 
     def __init__(self, request: str, most: int, on_output: Optional[OnOutput]) -> None:
         self.request, self.left, self.on_output = request, most, on_output
         self.outcome = Outcome()
         self.replied = self.idle = False
-        self.state = ""  # of the interpreter afterwards, as the reply says: kept or reset
-        self.aborted = False  # it was not run: somebody else's code failed before it, and took all that waited with it
+        self.state = ""  # of the interpreter afterwards, as the reply reports it: kept or reset
+        self.aborted = False  # it was not run: other code failed before it, and the kernel aborted all waiting requests
         self._text: Dict[str, List[str]] = {"stdout": [], "stderr": []}
 
     @property
@@ -130,7 +130,7 @@ def _error(content: Mapping[str, Any]) -> CodeError:
 
 
 def _message(text: Any) -> Dict[str, Any]:
-    """A message, or an empty one of what is none: the contents are the sandbox's, and deep or large on purpose, perhaps."""
+    """Parse a message; an invalid one becomes an empty one. The sandbox wrote the content, which may be deep or large on purpose."""
     try:
         message = json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 20 else 0)
     except (ValueError, RecursionError):
@@ -148,8 +148,8 @@ class Link:
 
     def __init__(self, transport: Transport, kernel_id: str, *, most: int = OUTPUT_MAX) -> None:
         self.kernel_id = kernel_id
-        self.epoch = 0  # rises when the interpreter is a new one
-        self._known = False  # a reply told that it ended: the status that says so may be still to come, and is no news
+        self.epoch = 0  # rises with each new interpreter
+        self._known = False  # a reply reported the end of the interpreter: the status about it, which may follow, is no news
         self._transport, self._most = transport, most
         self._session = uuid.uuid4().hex
         self._ws: Optional[WebSocket] = None
@@ -175,7 +175,7 @@ class Link:
         return self._ws
 
     def _reconnect(self, deadline: float) -> WebSocket:
-        """Until somebody answers: a front that died is replaced within a second or so."""
+        """Retry until the daemon answers: a front that died is replaced within about a second."""
         pause = 0.05
         self.close()
         while True:
@@ -199,7 +199,7 @@ class Link:
             self._ws.close()
 
     def refresh(self) -> WebSocket:
-        """A connection that works, as far as one can know; what was said meanwhile is read."""
+        """A connection that works, as far as this side knows; messages that arrived in the meantime are read."""
         ws = self._ws
         try:
             while ws is not None and not ws.closed:
@@ -215,7 +215,7 @@ class Link:
         return self._reconnect(time.monotonic() + RECONNECT_SECONDS)
 
     def _everybody(self, message: Mapping[str, Any]) -> None:
-        """What concerns everybody who uses this kernel."""
+        """Handle a message for all clients of this kernel."""
         if message.get("msg_type") == "status":
             state = _part(message, "content").get("execution_state")
             if state in ("restarting", "starting"):
@@ -248,7 +248,7 @@ class Link:
         timeout: Optional[float] = None,
         on_output: Optional[OnOutput] = None,
     ) -> Outcome:
-        """Run code and wait for its end. What went wrong in it is in the Outcome; what went wrong with the daemon is raised."""
+        """Run code and wait for its end. The Outcome has errors of the code; errors of the daemon are raised."""
         content = {
             "code": code,
             "silent": silent,
@@ -267,7 +267,7 @@ class Link:
                 outcome = collector.finish()
                 outcome.restarted = self.epoch != epoch
                 return outcome
-        raise Busy("the code was not run: other code of this kernel failed before it, again and again", code="aborted")
+        raise Busy("the code was not run: other code of this kernel failed before it, several times", code="aborted")
 
     def _attempt(self, content: Mapping[str, Any], timeout: Optional[float], on_output: Optional[OnOutput]) -> _Collector:
         ws = self.refresh()
@@ -280,7 +280,7 @@ class Link:
             _Wait(self, collector, timeout).run(ws)
         except CaissonError:
             raise
-        except BaseException:  # Ctrl-C, or on_output: nobody waits for it any more
+        except BaseException:  # Ctrl-C, or on_output: the caller gives up
             self.interrupt(quiet=True)
             raise
         return collector
@@ -292,7 +292,7 @@ class Link:
         )
 
     def interrupt(self, quiet: bool = False) -> None:
-        """Interrupt what runs. quiet: errors are nobody's business any more."""
+        """Interrupt the running code. quiet: ignore errors."""
         try:
             self._transport.request("POST", self.path + "/interrupt", timeout=10)
         except Exception:
@@ -300,13 +300,13 @@ class Link:
                 raise
 
     def restart(self) -> None:
-        """A new interpreter: files stay, variables do not."""
+        """Start a new interpreter: files stay, variables do not."""
         self._transport.request("POST", self.path + "/restart", timeout=60)
         self.epoch += 1
 
 
 class _Wait:
-    """For the end of one request: deadlines, and connections that break meanwhile."""
+    """Waits for the end of one request: handles deadlines, and connections that break meanwhile."""
 
     def __init__(self, link: Link, collector: _Collector, timeout: Optional[float]) -> None:
         self.link, self.collector = link, collector
@@ -334,19 +334,19 @@ class _Wait:
             self.collector.take(kind, _part(message, "content"))
         elif parent and parent == self.probe:
             if kind == "kernel_info_reply":
-                raise self.link._lost("it was asked for something later, and answered that")
+                raise self.link._lost("the kernel answered a later request first")
         else:
             self.link._everybody(message)
 
     def _again(self) -> WebSocket:
         ws = self.link._reconnect(time.monotonic() + RECONNECT_SECONDS)
-        with contextlib.suppress(OSError):  # it broke again: the next receive() says so
+        with contextlib.suppress(OSError):  # it broke again: the next receive() reports it
             self.probe = self.link._send(ws, "kernel_info_request", {})
         return ws
 
     def _late(self) -> None:
         if not self.measures:
-            raise self.link._lost("the kernel can not be stopped")
+            raise self.link._lost("the kernel cannot be stopped")
         self.collector.outcome.timed_out = True
         self.measures.pop(0)()
         self.deadline = time.monotonic() + GRACE_SECONDS

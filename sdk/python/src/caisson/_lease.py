@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_lease.py - The process between a program and the daemon that it started. A program by itself: python3 -IS _lease.py DIR CMD...
+"""_lease.py - The process between a program and the daemon that it started. A program of its own: python3 -IS _lease.py DIR CMD...
 
-It starts the daemon and waits for the end of its own stdin, whose other end the program holds: that comes with close(), with the
-end of the program, and also when it is killed, where no code of the program runs any more. Then the daemon is told to end, and
-after a while made to, and its directory is removed. The daemon's first line on stdout is the program's to read.
+It starts the daemon and waits for the end of its own stdin, whose other end the program holds. stdin ends with close(), with the end
+of the program, and also when the program is killed and can run no code any more. Then the lease ends the daemon, by force after
+a while, and removes its directory. The program reads the daemon's first line on stdout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def start(argv: list[str]) -> int:
             null = os.open("/dev/null", os.O_RDONLY)
             os.dup2(null, 0)
             with contextlib.suppress(OSError, AttributeError):
-                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))  # should we be killed
+                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM))  # in case this process is killed
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             os.execv(argv[0], argv)
@@ -44,7 +44,7 @@ def ended(pid: int) -> bool:
 
 
 def wait(pid: int) -> bool:
-    """Until the lease is over, or the daemon is: returns whether that was it. No pidfd: it need not be there."""
+    """Wait until the lease or the daemon is over: returns whether it was the daemon. No pidfd: Python may lack it."""
     while True:
         if select.select([0], [], [], 0.25)[0] and not os.read(0, 1):
             return False
@@ -58,7 +58,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     pid = start(argv)
     null = os.open("/dev/null", os.O_WRONLY)
-    os.dup2(null, 1)  # the daemon's stdout is the daemon's alone
+    os.dup2(null, 1)  # only the daemon writes to its stdout
     if not wait(pid):
         os.kill(pid, signal.SIGTERM)
         until = time.monotonic() + END_SECONDS
@@ -70,7 +70,7 @@ def main() -> None:
             time.sleep(0.01)
         shutil.rmtree(directory, ignore_errors=True)
     else:
-        select.select([0], [], [], 30)  # what it said is in the directory: for who waits for it
+        select.select([0], [], [], 30)  # the daemon's messages are in the directory: a caller that waits reads them
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_local.py - A daemon of our own: nobody else can reach it, and it ends with us.
+"""_local.py - A private daemon: no other program can reach it, and it ends with this process.
 
-It serves on a socket in a directory that only we may enter, which is its state directory too and is removed at the end. Clients of
-one process that want the same daemon share it; the last one ends it. That it ends also when we are killed is what _lease.py is for.
+It serves on a socket in a directory that only this user may enter. The directory is also its state directory, and is removed at the end.
+Clients of one process that need the same daemon share it; the last one ends it. _lease.py ends the daemon if this process is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ START_SECONDS = 90
 END_SECONDS = 30
 LEASE = Path(__file__).with_name("_lease.py")
 FIRST = ("--log-level", "warning", "--drain-timeout", "2s")
-# What is meant for a daemon that others reach.
+# Settings for a daemon that others reach; they do not apply to a private one.
 FOREIGN = frozenset((
     "CAISSON_LISTEN",
     "CAISSON_LOG_FORMAT",
@@ -42,12 +42,12 @@ FOREIGN = frozenset((
 
 
 def find_binary(given: Optional[str] = None, environ: Optional[Mapping[str, str]] = None) -> str:
-    """The program caisson: as given, from CAISSON_BIN, in PATH, or in the build directory of the checkout that we are in."""
+    """The path of caisson: as given, from CAISSON_BIN, in PATH, or in the build directory of the checkout that has this file."""
     env = os.environ if environ is None else environ
     for name, value in (("binary", given), ("CAISSON_BIN", env.get("CAISSON_BIN"))):
         if value:
             if not os.access(value, os.X_OK):
-                raise SandboxUnavailable(f"{name}: {value} is no program that can be started")
+                raise SandboxUnavailable(f"{name}: {value} is not an executable program")
             return os.path.abspath(value)
     found = shutil.which("caisson", path=env.get("PATH"))
     if found:
@@ -57,8 +57,8 @@ def find_binary(given: Optional[str] = None, environ: Optional[Mapping[str, str]
             if place.is_file() and os.access(place, os.X_OK):
                 return str(place)
     raise SandboxUnavailable(
-        "no daemon runs, and there is no program caisson to start one",
-        hint="install Caisson, or set CAISSON_BIN to where it is; CAISSON_URL says where a daemon runs",
+        "no daemon runs, and the program caisson, which starts one, was not found",
+        hint="install Caisson, or set CAISSON_BIN to its path, or CAISSON_URL to the address of a daemon",
     )
 
 
@@ -97,7 +97,7 @@ class LocalDaemon:
 
     @classmethod
     def start(cls, binary: Optional[str] = None, options: Sequence[str] = ()) -> LocalDaemon:
-        """One with these options: that of this process, or a new one. Ask ready() until it says so."""
+        """A daemon with these options: the one of this process, or a new one. Call ready() until it returns true."""
         key = (find_binary(binary), *options)
         with cls._lock:
             daemon = cls._all.get(key)
@@ -107,7 +107,7 @@ class LocalDaemon:
             return daemon
 
     def ready(self) -> bool:
-        """Whether it serves. Its first line says so. SandboxUnavailable when it ended instead, with what it said."""
+        """Whether the daemon serves, by its first line. Raises SandboxUnavailable, with its messages, if it ended instead."""
         with self._lock:
             if self._is_ready:
                 return True
@@ -115,18 +115,18 @@ class LocalDaemon:
             if select.select([self._lease.stdout], [], [], 0)[0]:
                 if not self._lease.stdout.readline():
                     raise SandboxUnavailable(
-                        "a daemon of our own did not start: " + self._last_words(), hint="'caisson doctor' says what this machine lacks"
+                        "the private daemon did not start: " + self._last_words(), hint="'caisson doctor' lists what this machine lacks"
                     )
                 self._is_ready = True
             elif time.monotonic() - self._begun > START_SECONDS:
-                raise SandboxUnavailable(f"a daemon of our own is not ready after {START_SECONDS} s: " + self._last_words())
+                raise SandboxUnavailable(f"the private daemon is not ready after {START_SECONDS} s: " + self._last_words())
             return self._is_ready
 
     def release(self) -> None:
-        """One user less. The last one ends it; ended() says when that is done."""
+        """Count one user less. The last one ends the daemon; ended() reports when it has ended."""
         with self._lock:
             if self._owner != os.getpid():
-                return  # a child of who started it
+                return  # a child process: the daemon belongs to its parent
             self._users -= 1
             if self._users <= 0:
                 if self._all.get(self._key) is self:
@@ -134,12 +134,12 @@ class LocalDaemon:
                 self._let_go()
 
     def ended(self) -> bool:
-        """Whether it is gone, after the last release(), or does not have to go."""
+        """Whether the daemon has ended, after the last release(), or need not end."""
         if self._users > 0 or self._owner != os.getpid():
             return True
         if self._lease.poll() is None:
             return False
-        shutil.rmtree(self.dir, ignore_errors=True)  # is gone, unless the lease was killed
+        shutil.rmtree(self.dir, ignore_errors=True)  # it is gone already, unless the lease was killed
         return True
 
     def _let_go(self) -> None:
@@ -156,7 +156,7 @@ class LocalDaemon:
 
     @classmethod
     def end_all(cls) -> None:
-        """At the end of the process: those that were not released. They would end by themselves, a moment later."""
+        """At the end of the process: end the daemons that were not released. Without this they would end a moment later."""
         left: List[LocalDaemon] = [d for d in cls._all.values() if d._owner == os.getpid()]
         cls._all.clear()
         for daemon in left:

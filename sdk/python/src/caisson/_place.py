@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_place.py - Where the daemon is, and the token that it is shown.
+"""_place.py - The address of the daemon, and the token for it.
 
-The rules are those of the command line: what is given as an argument decides, then CAISSON_URL, then CAISSON_SOCKET, then
-caisson.sock in the state directory (CAISSON_STATE, /run/caisson of root, caisson in XDG_RUNTIME_DIR, /tmp/caisson-UID). A
-token comes from the argument, from CAISSON_TOKEN, or from the file that CAISSON_TOKEN_FILE names, which others may not be
-able to read. It is sent over TLS, to this machine, or through a unix socket, and nowhere else.
+The rules are those of the command line: an argument decides, then CAISSON_URL, then CAISSON_SOCKET, then caisson.sock in the state
+directory (CAISSON_STATE, /run/caisson for root, caisson in XDG_RUNTIME_DIR, /tmp/caisson-UID). The token comes from the argument, from
+CAISSON_TOKEN, or from the file that CAISSON_TOKEN_FILE names, which no other user may be able to read. The token is sent over TLS, to
+this machine, or through a unix socket, and in no other way.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .errors import Misconfigured, SandboxUnavailable
 
 TOKEN_FILE_MAX = 65536
 TOKEN = re.compile(r"[A-Za-z0-9\-._~+/=]{1,4096}")
-NOT_THERE = "start one with 'caisson serve', say where it is with CAISSON_URL or CAISSON_SOCKET, or use Caisson.local()"
-NOT_VOUCHED = "ca_file or CAISSON_CA_FILE names the certificate that vouches for it"
+NOT_THERE = "start one with 'caisson serve', set CAISSON_URL or CAISSON_SOCKET to its address, or use Caisson.local()"
+NOT_VOUCHED = "set ca_file or CAISSON_CA_FILE to a file with the CA certificate of the daemon"
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Place:
     host: str = "localhost"
     port: int = 0
     tls: bool = False
-    prefix: str = ""  # of all paths, of a daemon behind a proxy
+    prefix: str = ""  # prefix of all paths, for a daemon behind a proxy
     token: Optional[str] = field(default=None, repr=False)
     ca_file: Optional[str] = None
-    chosen: bool = True  # false: nobody said where, this is the default
+    chosen: bool = True  # false: this is the default address
 
     def __str__(self) -> str:
         if self.path is not None:
@@ -48,21 +48,21 @@ class Place:
 
     @property
     def authority(self) -> str:
-        """For the Host header."""
+        """The value of the Host header."""
         if self.path is not None:
             return "localhost"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
     def headers(self) -> list[tuple[str, str]]:
-        """What every request to it has: Host, and Authorization if there is a token."""
+        """The headers of every request: Host, and Authorization if there is a token."""
         mine = [("Host", self.authority)]
         if self.token is not None:
             mine.append(("Authorization", "Bearer " + self.token))
         return mine
 
     def unavailable(self, error: BaseException) -> SandboxUnavailable:
-        """What a failed attempt to connect is told as."""
+        """The exception for a failed attempt to connect."""
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         if isinstance(error, ssl.SSLError):
             return SandboxUnavailable(f"no safe connection to {self}: {error}", hint=NOT_VOUCHED)
@@ -77,7 +77,7 @@ class Place:
             raise Misconfigured(f"ca_file {self.ca_file}: {e}", field="ca_file") from e
 
     def connect(self, timeout: Optional[float]) -> socket.socket:
-        """A connected socket. SandboxUnavailable when there is nobody."""
+        """A connected socket. Raises SandboxUnavailable if no daemon answers."""
         try:
             if self.path is not None:
                 s = socket.socket(socket.AF_UNIX)
@@ -119,7 +119,7 @@ class Place:
         except OSError as e:
             raise self.unavailable(e) from e
         except BaseException:
-            # Its connection may be there in the same moment: wait_for() would lose it.
+            # The connection may be made at the same moment: wait_for() would lose it.
             task.add_done_callback(_abandon)
             task.cancel()
             raise
@@ -129,13 +129,13 @@ class Place:
 
 
 def _abandon(task: asyncio.Future[Tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
-    """Nobody wants the connection any more."""
+    """Close a connection that is no longer needed."""
     if not task.cancelled() and task.exception() is None:
         task.result()[1].transport.abort()
 
 
 def tune(s: socket.socket) -> None:
-    """Small requests at once; and a machine that has vanished is noticed, however long an answer may take."""
+    """Send small requests at once, and detect a machine that has vanished, however long an answer may take."""
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
@@ -143,7 +143,7 @@ def tune(s: socket.socket) -> None:
             s.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-# ---- finding it ----------------------------------------------------------------------------------------------------------
+# ---- finding the daemon --------------------------------------------------------------------------------------------------
 
 
 def find_place(
@@ -154,10 +154,10 @@ def find_place(
     ca_file: Optional[str] = None,
     environ: Optional[Mapping[str, str]] = None,
 ) -> Place:
-    """The place that arguments and environment name. Misconfigured names the one that makes no sense."""
+    """The place that arguments and environment name. Misconfigured names the invalid one."""
     env = os.environ if environ is None else environ
     if url and socket_path:
-        raise Misconfigured("url and socket are two places: give one", field="url")
+        raise Misconfigured("url and socket exclude each other: give one of them", field="url")
     ca = ca_file or env.get("CAISSON_CA_FILE") or None
     given = _token(token, env)
     if url:
@@ -168,13 +168,13 @@ def find_place(
         return parse_url(env["CAISSON_URL"], "CAISSON_URL", given, ca)
     if env.get("CAISSON_SOCKET"):
         if env["CAISSON_SOCKET"] == "none":
-            raise Misconfigured("CAISSON_SOCKET: 'none' can not be reached: name a socket, or set CAISSON_URL")
+            raise Misconfigured("CAISSON_SOCKET: 'none' is not a socket: name a socket, or set CAISSON_URL")
         return Place(path=env["CAISSON_SOCKET"], token=given)
     return Place(path=os.path.join(state_dir(env), "caisson.sock"), token=given, chosen=bool(env.get("CAISSON_STATE")))
 
 
 def state_dir(env: Mapping[str, str]) -> str:
-    """Where a daemon keeps its socket when nobody says otherwise."""
+    """The default directory of a daemon's socket."""
     if env.get("CAISSON_STATE"):
         return env["CAISSON_STATE"]
     if os.geteuid() == 0:
@@ -184,7 +184,7 @@ def state_dir(env: Mapping[str, str]) -> str:
 
 
 def parse_url(url: str, name: str, token: Optional[str], ca_file: Optional[str]) -> Place:
-    """http://, https:// or unix: and a path. name is what the error says."""
+    """Parse http://, https:// or unix: and a path. name is used in error messages."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -193,12 +193,12 @@ def parse_url(url: str, name: str, token: Optional[str], ca_file: Optional[str])
     if parts.scheme in ("unix", "http+unix"):
         path = unquote(parts.path if not parts.netloc else parts.netloc + parts.path)
         if not path:
-            raise Misconfigured(f"{name}: {url!r} names no socket: unix:/run/caisson/caisson.sock", field=name)
+            raise Misconfigured(f"{name}: {url!r} has no path of a socket, as in unix:/run/caisson/caisson.sock", field=name)
         return Place(path=path, token=token)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Misconfigured(f"{name}: {url!r} is no address of a daemon: http://127.0.0.1:8001", field=name)
+        raise Misconfigured(f"{name}: {url!r} is not an address of a daemon, as in http://127.0.0.1:8001", field=name)
     if parts.username is not None or parts.query or parts.fragment:
-        raise Misconfigured(f"{name}: a user, a query or a fragment has no place in it", field=name)
+        raise Misconfigured(f"{name}: the address must not have a user, a query or a fragment", field=name)
     tls = parts.scheme == "https"
     if token is not None and not tls and not _is_loopback(parts.hostname):
         raise Misconfigured(
@@ -235,14 +235,14 @@ def _token(token: Optional[str], env: Mapping[str, str]) -> Optional[str]:
 
 
 def _checked(token: str, name: str) -> str:
-    """Never in the message: that ends up in logs."""
+    """Check a token. The message never contains it, because messages end up in logs."""
     if not TOKEN.fullmatch(token):
-        raise Misconfigured(f"{name}: holds no token (letters, digits and -._~+/= in one line)", field=name)
+        raise Misconfigured(f"{name}: is not a valid token (letters, digits and -._~+/= in one line)", field=name)
     return token
 
 
 def _from_file(path: str) -> str:
-    """The first line that is no comment; NAME:TOKEN, as the daemon's own file has it, or the token alone."""
+    """The first line that is not a comment; NAME:TOKEN, as in the daemon's own file, or the token alone."""
     try:
         with open(path, "rb") as f:
             mode = os.fstat(f.fileno()).st_mode

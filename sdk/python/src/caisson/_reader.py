@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_reader.py - Reads what _encode.py wrote, from somebody who may be lying: every text gives plain data or BadValue, and none runs code.
+"""_reader.py - Reads the text of _encode.py from an untrusted source: every text gives plain data or BadValue, and none runs code.
 
-Theory of operation. The text comes out of a sandbox, so its author is the code that nobody has read. Three rules hold:
+Theory of operation. The text comes from a sandbox, so untrusted code may have written it. Three rules hold:
 
 - Kinds are looked up in one table of functions (_values.py). No text names a class, a module, an attribute or a function that would be
-  looked up. A dataclass or an enum of the caller's own is made only when the caller has passed that class; otherwise a Record or an
+  looked up. A dataclass or an enum of the caller is made only if the caller has passed that class; otherwise a Record or an
   EnumValue stands for it (values.py).
 - Everything is checked before it is used: types, shapes against sizes, number types against a list, field names. A Record never has
-  a name with two underscores in front: libraries ask objects for such names, and believe what they find. numpy reads memory where
-  `__array_interface__` says.
+  a name that begins with two underscores: libraries ask objects for such names, and trust the answer. numpy reads memory at the address
+  in `__array_interface__`.
 - Work is bounded before it is done: bytes, values, depth, digits, and keys that were chosen to have one hash.
 
-This file is sent into the sandbox as well, with those beside it that it needs, where it reads what the host sent. So all of them have
+This file is sent into the sandbox as well, together with the files that it needs; there it reads text of the host. So all of them use
 only the standard library.
 """
 
@@ -49,27 +49,27 @@ def _short_int(text: str) -> int:
 
 
 def _no_constant(text: str) -> Any:
-    raise BadValue("%s is no JSON" % text)
+    raise BadValue("%s is not JSON" % text)
 
 
 def parse(text: str, limits: Limits) -> Any:
-    """JSON, within bounds that are checked before it is read: every value needs one of these characters in front of it, or is the first."""
+    """Parse JSON within bounds that are checked first: each value needs one of these characters before it, or is the first."""
     if len(text) > limits.bytes:
         raise BadValue("the text is larger than %d bytes" % limits.bytes)
     if text.count(",") + text.count("[") + text.count("{") + text.count(":") > limits.values:
-        raise BadValue("there are more than %d values in it" % limits.values)
+        raise BadValue("the text has more than %d values" % limits.values)
     try:
         return json.loads(text, parse_int=_short_int, parse_constant=_no_constant)
     except BadValue:
         raise
     except RecursionError:
-        raise BadValue("it is nested too deep") from None
+        raise BadValue("the text is nested too deep") from None
     except ValueError as exc:
-        raise BadValue("it is no JSON: %s" % exc) from None
+        raise BadValue("the text is not JSON: %s" % exc) from None
 
 
 class Reader:
-    """One text. classes: the caller's own dataclasses and enums that may be made, by name. kinds: the table."""
+    """Reads one text. classes: the caller's dataclasses and enums that may be made, by name. kinds: the table."""
 
     def __init__(self, limits: Limits, classes: Iterable[type], kinds: Mapping[str, Kind]) -> None:
         self.limits, self.kinds = limits, kinds
@@ -82,17 +82,17 @@ class Reader:
         self._left = limits.values
 
     def charge(self, values: int) -> None:
-        """For what is more work, or more memory, than its text shows."""
+        """Count work or memory that exceeds the size of the text."""
         self._left -= values
         if self._left < 0:
-            raise BadValue("it would be more than %d values" % self.limits.values)
+            raise BadValue("the value would have more than %d parts" % self.limits.values)
 
     def value(self, node: Any) -> Any:
         if not isinstance(node, (list, dict)):
             return node
         self.level += 1
         if self.level > self.limits.depth:
-            raise BadValue("it is more than %d levels deep" % self.limits.depth)
+            raise BadValue("the value is more than %d levels deep" % self.limits.depth)
         if isinstance(node, list):
             made: Any = [self.value(v) for v in node]
         elif TAG in node:
@@ -106,7 +106,7 @@ class Reader:
         kind = node[TAG]
         make = self.kinds.get(kind) if isinstance(kind, str) else None
         if make is None:
-            raise BadValue("there is no kind %.40r" % (kind,))
+            raise BadValue("unknown kind %.40r" % (kind,))
         return make(self, node)
 
     def made_of(self, class_name: str) -> Optional[type]:
@@ -114,7 +114,7 @@ class Reader:
 
 
 def get(node: Any, key: str, *kinds: type) -> Any:
-    """A member, of one of these types exactly: True is no int here."""
+    """A member, of one of these types exactly: True is not an int here."""
     value = node.get(key) if isinstance(node, dict) else None
     if type(value) not in kinds:
         raise BadValue("%s of %.40r is missing or of a wrong type" % (key, node.get(TAG, "a part") if isinstance(node, dict) else "a part"))
@@ -124,14 +124,14 @@ def get(node: Any, key: str, *kinds: type) -> Any:
 def _numbers(node: Dict[str, Any], n: int) -> List[int]:
     values = get(node, "v", list)
     if len(values) != n or any(type(v) is not int for v in values):
-        raise BadValue("%s is made of %d whole numbers" % (node[TAG], n))
+        raise BadValue("%s must have %d whole numbers" % (node[TAG], n))
     return list(values)
 
 
 def _matched(pattern: Any, node: Dict[str, Any]) -> str:
     text: str = get(node, "v", str)
     if not pattern.fullmatch(text):
-        raise BadValue("%.60r is no %s" % (text, node[TAG]))
+        raise BadValue("%.60r is not a valid %s" % (text, node[TAG]))
     return text
 
 
@@ -150,14 +150,14 @@ def _whole(r: Reader, node: Any) -> int:
 def _float(r: Reader, node: Dict[str, Any]) -> float:
     text = get(node, "v", str)
     if text not in ("nan", "inf", "-inf"):
-        raise BadValue("%.40r is no float" % text)
+        raise BadValue("%.40r is not a float" % text)
     return float(text)
 
 
 def _complex(r: Reader, node: Dict[str, Any]) -> complex:
     parts = [r.value(p) for p in get(node, "v", list)]
     if len(parts) != 2 or any(type(p) not in (int, float) for p in parts):
-        raise BadValue("a complex number is made of two numbers")
+        raise BadValue("a complex number must have two numbers")
     return complex(*parts)
 
 
@@ -165,14 +165,14 @@ def _decimal(r: Reader, node: Dict[str, Any]) -> decimal.Decimal:
     text: str = get(node, "v", str)
     match = _DECIMAL.fullmatch(text) if len(text) <= DIGITS_MAX else None
     if not match or abs(int(match.group(1) or 0)) > EXPONENT_MAX:
-        raise BadValue("%.40r is no decimal number, or too large" % text)
+        raise BadValue("%.40r is not a decimal number, or is too large" % text)
     return decimal.Decimal(text)
 
 
 def _fraction(r: Reader, node: Dict[str, Any]) -> fractions.Fraction:
     parts = get(node, "v", list)
     if len(parts) != 2:
-        raise BadValue("a fraction is made of two numbers")
+        raise BadValue("a fraction must have two numbers")
     above, below = (_whole(r, p) for p in parts)
     if max(above.bit_length(), below.bit_length()) > 4 * DIGITS_MAX or not below:
         raise BadValue("a fraction is too large, or divides by zero")
@@ -183,7 +183,7 @@ def read_bytes(r: Reader, node: Dict[str, Any]) -> bytes:
     try:
         return base64.b64decode(get(node, "v", str), validate=True)
     except (binascii.Error, ValueError):
-        raise BadValue("%s is no base64" % node[TAG]) from None
+        raise BadValue("%s is not base64" % node[TAG]) from None
 
 
 def _listed(r: Reader, node: Dict[str, Any]) -> List[Any]:
@@ -191,11 +191,11 @@ def _listed(r: Reader, node: Dict[str, Any]) -> List[Any]:
 
 
 def hashed(values: List[Any]) -> List[Any]:
-    """Values as keys. Numbers can be chosen to have all one hash, and a table of these takes the square of its size."""
+    """Check values that become keys. Numbers can be chosen to have one hash, and a table of these takes the square of its size."""
     try:
         counts = collections.Counter(map(hash, values))
     except (TypeError, RecursionError):
-        raise BadValue("a key, or an element of a set, can not be one") from None
+        raise BadValue("a key, or an element of a set, is not hashable") from None
     if counts and max(counts.values()) > COLLISIONS_MAX:
         raise BadValue("too many keys have the same hash")
     return values
@@ -204,7 +204,7 @@ def hashed(values: List[Any]) -> List[Any]:
 def _dict(r: Reader, node: Dict[str, Any]) -> Dict[Any, Any]:
     pairs = get(node, "v", list)
     if any(type(p) is not list or len(p) != 2 for p in pairs):
-        raise BadValue("a dictionary is made of pairs")
+        raise BadValue("a dictionary must have pairs")
     keys = hashed([r.value(k) for k, _ in pairs])
     return dict(zip(keys, (r.value(v) for _, v in pairs)))
 
@@ -216,7 +216,7 @@ def _iso(cls: Any) -> Callable[[Reader, Dict[str, Any]], Any]:
             value = cls.fromisoformat(text[:64])
             return value.replace(fold=1) if node.get("fold") == 1 and cls is not datetime.date else value
         except ValueError:
-            raise BadValue("%.60r is no %s" % (text, node[TAG])) from None
+            raise BadValue("%.60r is not a valid %s" % (text, node[TAG])) from None
 
     return read
 
@@ -232,10 +232,10 @@ def _timedelta(r: Reader, node: Dict[str, Any]) -> datetime.timedelta:
 def _range(r: Reader, node: Dict[str, Any]) -> range:
     parts = get(node, "v", list)
     if len(parts) != 3:
-        raise BadValue("a range is made of three numbers")
+        raise BadValue("a range must have three numbers")
     start, stop, step = (_whole(r, p) for p in parts)
     if not step:
-        raise BadValue("a range has a step")
+        raise BadValue("a range must have a step other than 0")
     return range(start, stop, step)
 
 
@@ -244,7 +244,7 @@ def _uuid(r: Reader, node: Dict[str, Any]) -> uuid.UUID:
 
 
 def _path(r: Reader, node: Dict[str, Any]) -> pathlib.PurePosixPath:
-    """A pure one: it is a name of the sandbox, and there is no file of this machine behind it."""
+    """A pure path: it names a file of the sandbox, not of this machine."""
     return pathlib.PurePosixPath(get(node, "v", str))
 
 
@@ -263,18 +263,18 @@ def _record(r: Reader, node: Dict[str, Any]) -> Any:
     fields: Dict[str, Any] = {}
     for pair in pairs:
         if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not str or not _FIELD.fullmatch(pair[0]) or pair[0] in fields:
-            raise BadValue("a field of %.60r has no usable name" % class_name)
+            raise BadValue("a field of %.60r has an invalid name" % class_name)
         fields[pair[0]] = r.value(pair[1])
     cls: Any = r.made_of(class_name)
     if cls is None or not dataclasses.is_dataclass(cls):
         return Record(class_name, fields)
     known = {f.name: f.init for f in dataclasses.fields(cls)}
     if set(fields) != set(known):
-        raise BadValue("%s has the fields %s, and not %.200s" % (cls.__name__, sorted(known), sorted(fields)))
+        raise BadValue("%s has the fields %s, not %.200s" % (cls.__name__, sorted(known), sorted(fields)))
     try:
         return cls(**{n: v for n, v in fields.items() if known[n]})
     except Exception as exc:
-        raise BadValue("%s did not take its fields: %.200s" % (cls.__name__, exc)) from exc
+        raise BadValue("%s did not accept its fields: %.200s" % (cls.__name__, exc)) from exc
 
 
 Kind = Callable[[Reader, Dict[str, Any]], Any]

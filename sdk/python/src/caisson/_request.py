@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_request.py - What both transports have in common: requests, answers, when a request is sent again, and what its failures are called."""
+"""_request.py - The parts that both transports share: requests, answers, repetitions and errors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Content = Union[bytes, Iterable[bytes]]
 AsyncContent = Union[bytes, Iterable[bytes], AsyncIterable[bytes]]
 Answer = TypeVar("Answer")
 
-IDLE_SECONDS = 50  # the daemon closes a silent connection after 75
+IDLE_SECONDS = 50  # the daemon closes an idle connection after 75
 IDLE_MAX = 128
 READ_SIZE = 1 << 16
 CONNECT_SECONDS = 10.0
-ERROR_MAX = 1 << 20  # of an error's body
+ERROR_MAX = 1 << 20  # largest body of an error
 IDEMPOTENT = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS"))
-UNDONE = frozenset(("draining", "not_recorded", "process_limit"))  # codes of 503 that say that nothing happened
+UNDONE = frozenset(("draining", "not_recorded", "process_limit"))  # codes of 503 that mean that nothing was done
 
 
 class Response:
@@ -38,11 +38,11 @@ class Response:
         try:
             return json_module.loads(self.body)
         except ValueError as e:
-            raise ProtocolError(f"the answer is no JSON: {self.body[:80]!r}") from e
+            raise ProtocolError(f"the answer is not JSON: {self.body[:80]!r}") from e
 
 
 class Request:
-    """What goes out: its head as bytes, and its content."""
+    """A request: its head as bytes, and its content."""
 
     __slots__ = ("method", "where", "head", "content", "chunked", "timeout", "safe", "replayable")
 
@@ -83,25 +83,25 @@ class Request:
         self.safe = self.replayable and (method in IDEMPOTENT or "idempotency-key" in names)
 
     def first(self) -> bytes:
-        """Head and content in one piece, where the content is in one."""
+        """Head and content as one piece, if the content is one piece."""
         return self.head + self.content if isinstance(self.content, bytes) else self.head
 
 
 class Attempts:
-    """How often, and when, a request is sent again. Its methods return the seconds to wait, or None: give up."""
+    """How often, and when, a request is sent again. Its methods return the seconds to wait, or None to give up."""
 
     def __init__(self, request: Request, retries: int, patience: float) -> None:
         self.request = request
         self.left = retries
-        self.patience = patience  # the longest Retry-After that is waited for
+        self.patience = patience  # the longest Retry-After to obey
         self.pause = 0.05
 
     def after_loss(self) -> Optional[float]:
-        """Nobody knows what became of it."""
+        """After a lost answer: it is unknown whether the daemon processed the request."""
         return self._spend(self._backoff()) if self.request.safe else None
 
     def after_refusal(self, error: CaissonError) -> Optional[float]:
-        """The daemon said not now, and when."""
+        """After a refusal with Retry-After."""
         if error.retry_after is None or error.retry_after > self.patience or not self.request.replayable:
             return None
         undone = error.status == 429 or (error.status == 503 and (self.request.safe or error.code in UNDONE))
@@ -119,7 +119,7 @@ class Attempts:
 
 
 def refusal(head: Head, body: bytes) -> CaissonError:
-    """The exception of an answer with a status from 400 on."""
+    """The exception for an answer with a status of 400 or more."""
     try:
         about = json_module.loads(body)
     except ValueError:
@@ -131,7 +131,7 @@ def lost(place: Place, error: BaseException) -> ConnectionLost:
     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return ConnectionLost(
         f"the connection to {place} was lost before the answer: {why}",
-        hint="it is not known whether the request was done",
+        hint="it is unknown whether the daemon processed the request",
     )
 
 

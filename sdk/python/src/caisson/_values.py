@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_values.py - Values there (_encode.py) and back: the table of all kinds that there are, and the files that a sandbox needs for them."""
+"""_values.py - Values to text (_encode.py) and back: the table of all kinds, and the files that a sandbox needs for them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DEFAULT = Limits()
 
 
 def decode(text: str, classes: Iterable[type] = (), limits: Limits = DEFAULT) -> Any:
-    """The value of a text of _encode.py; BadValue of any other."""
+    """The value of a text of _encode.py; raises BadValue for any other text."""
     try:
         return Reader(limits, classes, KINDS).value(parse(text, limits))
     except RecursionError:
-        raise BadValue("it is nested too deep") from None
+        raise BadValue("the text is nested too deep") from None
 
 
 def sources() -> Dict[str, str]:
-    """The text of these files, each after those that it needs."""
+    """The text of these files, each after the files that it needs."""
     modules = (_encode, values, _reader, _arrays, sys.modules[__name__])
     return {m.__name__.rpartition(".")[2]: inspect.getsource(m) for m in modules}

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_version.py - Which version of the library this is."""
+"""_version.py - The version of the library."""
 
 VERSION = "0.1.0"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """_websocket.py - A client of WebSockets (RFC 6455): one connection, messages in both directions.
 
-Theory of operation. Decoder knows the frames and nothing of sockets: bytes go in, events come out, and what breaks a rule of the RFC
-raises. So it is tested byte by byte, without a server. WebSocket is the socket around it: the handshake, masks, pings that are answered by
-themselves, and a deadline for every wait. A wait that runs out loses nothing: what had arrived stays in the decoder.
+Theory of operation. Decoder parses frames and has no socket: bytes go in, events come out, and a violation of the RFC raises an
+exception. So it is tested byte by byte, without a server. WebSocket adds the socket: the handshake, masks, automatic answers to pings,
+and a deadline for every wait. A wait that times out loses nothing: bytes that had arrived stay in the decoder.
 
-What comes from the other end is bounded: a message of more than `most` bytes ends the connection.
+Input is bounded: a message of more than `most` bytes ends the connection.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 HEAD_MAX = 64 << 10
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-Event = Tuple[int, bytes]  # opcode and payload; of messages that came in pieces, the first one's opcode
+Event = Tuple[int, bytes]  # opcode and payload; of messages in several pieces, the first one's opcode
 
 
 class WebSocketError(ConnectionError):
-    """The other end broke a rule of the protocol."""
+    """The other end violated the protocol."""
 
     def __init__(self, message: str, code: int = 1002) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class WebSocketError(ConnectionError):
 
 
 class HandshakeRefused(ConnectionError):
-    """The server answered with something else than a WebSocket."""
+    """The server answered with something other than a WebSocket."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         super().__init__("the server answered %d instead of opening a WebSocket" % status)
@@ -45,7 +45,7 @@ class HandshakeRefused(ConnectionError):
 
 
 class Closed(ConnectionError):
-    """The connection is over. code: what the other end gave as the reason, 1006 when it said nothing."""
+    """The connection is over. code: the reason that the other end gave, 1006 if it gave none."""
 
     def __init__(self, code: int = 1006, reason: str = "") -> None:
         super().__init__("the WebSocket was closed (%d%s)" % (code, ": " + reason if reason else ""))
@@ -53,13 +53,13 @@ class Closed(ConnectionError):
 
 
 def mask(data: bytes, key: bytes) -> bytes:
-    """As one large number: a loop over bytes would take a second for ten megabytes."""
+    """Mask data as one large number: a loop over bytes would take a second for ten megabytes."""
     whole = (key * (len(data) // 4 + 1))[: len(data)]
     return (int.from_bytes(data, "little") ^ int.from_bytes(whole, "little")).to_bytes(len(data), "little")
 
 
 def frame(opcode: int, payload: bytes, key: bytes) -> bytes:
-    """One whole frame of a client, which has to be masked."""
+    """One whole frame of a client, which must be masked."""
     n = len(payload)
     if n < 126:
         head = struct.pack(">BB", 0x80 | opcode, 0x80 | n)
@@ -98,7 +98,7 @@ class Decoder:
 
     def _piece(self, final: bool, opcode: int, payload: bytes) -> Optional[Event]:
         if (opcode == CONTINUATION) != bool(self._opcode):
-            raise WebSocketError("a piece of a message without its beginning, or a beginning inside of a message")
+            raise WebSocketError("a continuation without a message, or a new message inside of another one")
         self._opcode = self._opcode or opcode
         self._parts.append(payload)
         self._size += len(payload)
@@ -114,7 +114,7 @@ class Decoder:
             return None
         opcode, n, at = data[0] & 0x0F, data[1], 2
         if data[0] & 0x70:
-            raise WebSocketError("a frame uses an extension that nobody asked for")
+            raise WebSocketError("a frame uses an extension that was not negotiated")
         if opcode not in (CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG):
             raise WebSocketError("a frame of an unknown kind (%d)" % opcode)
         if n & 0x80:
@@ -136,12 +136,12 @@ class Decoder:
 
 
 class WebSocket:
-    """One connection. receive() belongs to one thread at a time; send() to everybody."""
+    """One connection. Only one thread at a time may call receive(); any thread may call send()."""
 
     def __init__(
         self, sock: socket.socket, *, host: str, path: str, headers: Mapping[str, str], timeout: float = 30, most: int = 64 << 20
     ) -> None:
-        """Takes the socket, connected and with TLS where there is to be some; closes it if the handshake fails."""
+        """Takes the socket, connected, and with TLS if there is to be any; closes it if the handshake fails."""
         self._sock = sock
         self._decoder = Decoder(most)
         self._sending = threading.Lock()
@@ -175,7 +175,7 @@ class WebSocket:
             raise HandshakeRefused(status, fields, self._read_body(fields, rest))
         expected = base64.b64encode(hashlib.sha1(key + _GUID).digest()).decode()
         if fields.get("sec-websocket-accept") != expected or fields.get("upgrade", "").lower() != "websocket":
-            raise WebSocketError("the server did not answer as a WebSocket does")
+            raise WebSocketError("the server's answer is not a WebSocket handshake")
         self._decoder.feed(rest)
 
     def _read_head(self, deadline: float) -> Tuple[bytes, bytes]:
@@ -217,7 +217,7 @@ class WebSocket:
             self._sock.sendall(frame(opcode, payload, os.urandom(4)))
 
     def receive(self, timeout: Optional[float] = None) -> Union[str, bytes]:
-        """The next message. TimeoutError when none came in time, Closed at the end, WebSocketError for what is no WebSocket."""
+        """The next message. Raises TimeoutError if none came in time, Closed at the end, WebSocketError for a violation of the protocol."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             if self._over:
@@ -235,7 +235,7 @@ class WebSocket:
                 return message
 
     def _fill(self, deadline: Optional[float]) -> None:
-        """Some more bytes. Without time left: those that are there."""
+        """Read some more bytes; without time left, those that have arrived."""
         self._sock.settimeout(None if deadline is None else max(0.0, deadline - time.monotonic()))
         try:
             data = self._sock.recv(1 << 18)
@@ -254,7 +254,7 @@ class WebSocket:
             self._send(PONG, payload, 30)
         elif opcode == CLOSE:
             code = struct.unpack(">H", payload[:2])[0] if len(payload) >= 2 else 1005
-            with contextlib.suppress(OSError):  # it may be gone already; it said goodbye
+            with contextlib.suppress(OSError):  # it may be gone already, and it sent CLOSE
                 self._send(CLOSE, payload[:2], 5)
             self._end(Closed(code, payload[2:].decode("utf-8", "replace")))
         elif opcode == TEXT:
@@ -282,7 +282,7 @@ class WebSocket:
         self._end(Closed(code))
 
     def close(self) -> None:
-        """Say goodbye and leave. Never raises for a connection that is gone."""
+        """Send CLOSE and close the socket. Never raises for a connection that is gone."""
         if not self._over:
             self._give_up(1000)
 

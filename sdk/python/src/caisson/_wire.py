@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """_wire.py - HTTP/1.1, Server-Sent Events and JSON lines as bytes, without any input or output.
 
-Both transports, the one with sockets and the one with asyncio, send what request_head() and the chunk functions make,
-and feed what they read to a ResponseParser. A head is bounded; a body is handed on piece by piece, so that nothing
-grows that nobody asked for. The parser is strict where leniency is dangerous: two lengths, a length beside a transfer
-coding, or a coding that it does not know end the connection.
+Both transports, the one with sockets and the one with asyncio, send the bytes of request_head() and the chunk functions, and feed
+their input to a ResponseParser. A head is bounded; a body is handed on piece by piece, so that memory does not grow with it. The
+parser is strict where leniency is dangerous: two lengths, a length beside a transfer coding, or an unknown coding end the
+connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def target(path: str, query: Mapping[str, Any] | None = None) -> str:
-    """A path and its query. Of the query what is None is left out; true and false are written as JSON has them."""
+    """A path and its query. Values of the query that are None are left out; true and false are written as in JSON."""
     if not query:
         return path
     pairs: list[tuple[str, str]] = []
@@ -35,22 +35,22 @@ def target(path: str, query: Mapping[str, Any] | None = None) -> str:
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path, whatever is in it."""
+    """A name as one part of a path, with every other character escaped."""
     return quote(name, safe="")
 
 
 def request_head(method: str, where: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """The head of a request. A line break in a header would be another header: ValueError."""
+    """The head of a request. Raises ValueError for a line break, which would begin another header."""
     lines = [f"{method} {where} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers]
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text:
-        raise ValueError("a header or the path of a request holds a line break")
+        raise ValueError("a header or the path of a request contains a line break")
     return (text + "\r\n\r\n").encode("latin-1")
 
 
 def chunk(piece: bytes) -> bytes:
-    """One chunk of a body without a length. An empty one would be its end, so it is nothing."""
+    """One chunk of a body without a length. An empty piece gives nothing, because an empty chunk ends the body."""
     return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
 
 
@@ -59,14 +59,14 @@ def chunk(piece: bytes) -> bytes:
 
 class Head(NamedTuple):
     status: int
-    headers: Mapping[str, str]  # names in lower case; of a name that came twice, both, with a comma
+    headers: Mapping[str, str]  # names in lower case; the values of a repeated name are joined with a comma
 
 
 _HEAD, _LENGTH, _SIZE, _DATA, _CRLF, _TRAILER, _TO_END, _DONE = range(8)
 
 
 class ResponseParser:
-    """One response. feed() what was read, eof() when there is no more; then look at head, take() and done.
+    """One response. feed() input, and call eof() at its end; then look at head, take() and done.
 
     reusable: whether the connection may carry another request once done.
     rest:     bytes after the response, of a connection that was switched to another protocol (101).
@@ -90,7 +90,7 @@ class ResponseParser:
         return bytes(self._buffer)
 
     def take(self) -> bytes:
-        """What of the body has come since the last time; empty when nothing did."""
+        """The part of the body that has arrived since the last call; may be empty."""
         if not self._pieces:
             return b""
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -105,10 +105,10 @@ class ResponseParser:
         while self._state != _DONE and self._step():
             pass
         if self._state == _DONE and self._buffer and (self.head is None or self.head.status != 101):
-            self.reusable = False  # bytes that nobody asked for
+            self.reusable = False  # bytes without a request
 
     def eof(self) -> None:
-        """The other side has closed. ConnectionLost when something is missing."""
+        """The other side has closed. Raises ConnectionLost if something is missing."""
         self.reusable = False
         if self._state == _TO_END:
             self._state = _DONE
@@ -152,7 +152,7 @@ class ResponseParser:
         head = parse_head(bytes(self._buffer[:end]))
         del self._buffer[: end + 4]
         if 100 <= head.status < 200 and head.status != 101:
-            return True  # an interim answer; the real one follows
+            return True  # an interim answer; the final one follows
         self.head = head
         self._begin_body(head)
         return True
@@ -201,7 +201,7 @@ class ResponseParser:
         if len(self._buffer) < 2:
             return False
         if self._buffer[:2] != b"\r\n":
-            raise ProtocolError("a chunk is longer than it says")
+            raise ProtocolError("a chunk is longer than its size")
         del self._buffer[:2]
         self._state = _SIZE
         return True
@@ -216,12 +216,12 @@ class ResponseParser:
 
 
 def parse_head(data: bytes) -> Head:
-    """Status line and headers, without the empty line at their end."""
+    """Status line and headers, without the empty line at the end."""
     lines = data.decode("latin-1").split("\r\n")
     version, _, rest = lines[0].partition(" ")
     status = rest[:3]
     if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit() and len(status) == 3):
-        raise ProtocolError(f"this is no answer of a daemon: {lines[0][:80]!r}")
+        raise ProtocolError(f"not an answer of a daemon: {lines[0][:80]!r}")
     headers: dict[str, str] = {}
     for line in lines[1:]:
         name, colon, value = line.partition(":")
@@ -240,7 +240,7 @@ def parse_head(data: bytes) -> Head:
 
 
 class Lines:
-    """Bytes to lines. feed() returns those that are complete, without their ends."""
+    """Bytes to lines. feed() returns complete lines, without their ends."""
 
     def __init__(self, limit: int = EVENT_MAX) -> None:
         self._pieces: List[bytes] = []
@@ -261,7 +261,7 @@ class Lines:
         return [line[:-1] if line.endswith(b"\r") else line for line in lines]
 
     def end(self) -> List[bytes]:
-        """A last line that has no end, if there is one."""
+        """A last line without an end, if there is one."""
         last = b"".join(self._pieces)
         self._pieces, self._size = [], 0
         return [last] if last else []
@@ -274,7 +274,7 @@ class ServerEvent(NamedTuple):
 
 
 class EventDecoder:
-    """Server-Sent Events. One that is not complete when the stream ends is dropped, as the standard has it."""
+    """Server-Sent Events. An incomplete event at the end of the stream is dropped, as the standard requires."""
 
     def __init__(self) -> None:
         self._lines = Lines()

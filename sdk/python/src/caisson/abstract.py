@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""abstract.py - What an agent's code depends on: a client of sandboxes and a handle of one, whoever implements them.
+"""abstract.py - The interfaces that an agent's code depends on: a client of sandboxes, and a handle of one sandbox.
 
-Code that is written against these runs unchanged with :class:`~caisson.AsyncCaisson`, with a fake in a test, or with
-another runtime. run_python() and run_shell() are written in terms of the rest; a client that can do better overrides them.
+Code that is written against these classes runs unchanged with :class:`~caisson.AsyncCaisson`, with a fake in a test, or with
+another runtime. run_python() and run_shell() are written in terms of the other methods; a client that can do better overrides them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class SandboxHandle(ABC):
 
     @abstractmethod
     async def stop(self) -> None:
-        """End it, gracefully. Its name stays until it is removed."""
+        """End the sandbox, gracefully. Its name stays until the sandbox is removed."""
 
     @abstractmethod
     async def kill(self) -> None:
-        """End it at once."""
+        """End the sandbox at once."""
 
     @abstractmethod
     async def logs(self, *, tail: int | None = None) -> str:
-        """What was written in it lately."""
+        """The recent output of the sandbox."""
 
 
 class SandboxClient(ABC):
@@ -57,7 +57,7 @@ class SandboxClient(ABC):
     async def remove(self, name: str) -> None: ...
 
     async def run_python(self, code: str, *, image: str = DEFAULT_IMAGE, **kwargs: Any) -> ExecResult:
-        """Python in a sandbox that is made for it and removed after it. kwargs: as SandboxSpec has them."""
+        """Run Python in a sandbox that is made for this call and removed after it. kwargs: fields of SandboxSpec."""
         spec = SandboxSpec(name=f"py-{uuid.uuid4().hex[:8]}", image=image, **kwargs)
         handle = await self.create(spec)
         try:
@@ -66,7 +66,7 @@ class SandboxClient(ABC):
             await self._discard(handle)
 
     async def run_shell(self, script: str, *, image: str = DEFAULT_IMAGE, **kwargs: Any) -> ExecResult:
-        """A shell script in a sandbox that is made for it and removed after it."""
+        """Run a shell script in a sandbox that is made for this call and removed after it."""
         spec = SandboxSpec(name=f"sh-{uuid.uuid4().hex[:8]}", image=image, **kwargs)
         handle = await self.create(spec)
         try:
@@ -75,7 +75,7 @@ class SandboxClient(ABC):
             await self._discard(handle)
 
     async def _discard(self, handle: SandboxHandle) -> None:
-        """What came out of it matters more than how it went away."""
+        """Stop the sandbox, and ignore errors: the result of the run matters more than a failed removal."""
         with contextlib.suppress(Exception):
             await handle.stop()
         with contextlib.suppress(Exception):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""errors.py - Everything that can go wrong, as a tree of exceptions.
+"""errors.py - All errors of the library, as a tree of exceptions.
 
-The daemon says every error in one shape, ``{"error": {"code", "message", "field"?, "hint"?}}``. The code decides the
-class; one that is newer than this library falls back to the class of its HTTP status, so that ``except NotFound`` goes
-on working. What could not be asked at all, because nobody answers, is :class:`SandboxUnavailable`.
+The daemon reports every error in one form, ``{"error": {"code", "message", "field"?, "hint"?}}``. The code determines the
+class. A code that is newer than this library falls back to the class of its HTTP status, so that ``except NotFound`` goes
+on working. A request that no daemon answers raises :class:`SandboxUnavailable`.
 
-That code failed is no error of this library: it is an :class:`~caisson.ExecResult` whose ``ok`` is false. Who wants an
-exception calls its ``check()``.
+Failing code is not an error of this library: it is an :class:`~caisson.ExecResult` whose ``ok`` is false. Its ``check()``
+raises an exception.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 class CaissonError(RuntimeError):
     """Base of all exceptions of this library.
 
-    code:       for programs, stable: the daemon's word, or one of ours
-    message:    for people: what is wrong
-    field:      the member of the request that is meant, or None
-    hint:       what to do about it, or None
-    status:     of HTTP; None where there was no answer, or it came in the middle of a stream
-    request_id: under which the daemon's log has it, or None
+    code:       for programs, stable: the daemon's code, or one of this library
+    message:    for people: what failed
+    field:      the field of the request that is wrong, or None
+    hint:       the remedy, or None
+    status:     the HTTP status; None if there was no answer, or if the error came in the middle of a stream
+    request_id: the id of the request in the daemon's log, or None
     """
 
     default_code = "error"
-    default_hint: str | None = None  # where the daemon has none
+    default_hint: str | None = None  # used if the daemon sends none
 
     def __init__(
         self,
@@ -70,35 +70,35 @@ def _rebuild(kind: type[CaissonError], message: str, rest: dict[str, Any]) -> Ca
     return error
 
 
-# ---- nobody answers ----------------------------------------------------------------------------------------------------
+# ---- no answer ---------------------------------------------------------------------------------------------------------
 
 
 class SandboxUnavailable(CaissonError):
-    """There is no daemon where it was looked for, or it can not serve now."""
+    """No daemon answers at the address, or the daemon cannot serve now."""
 
     default_code = "unavailable"
 
 
 class ConnectionLost(SandboxUnavailable):
-    """The connection broke after the request was sent. Whether it was done is not known."""
+    """The connection broke after the request was sent. It is unknown whether the daemon processed the request."""
 
     default_code = "connection_lost"
 
 
 class AnswerTimeout(SandboxUnavailable):
-    """The daemon was silent for longer than the client's timeout."""
+    """The daemon sent nothing for longer than the client's timeout."""
 
     default_code = "answer_timeout"
 
 
 class ProtocolError(SandboxUnavailable):
-    """What answered does not speak HTTP as a daemon of Caisson does."""
+    """The server at this address does not answer as a daemon of Caisson does."""
 
     default_code = "protocol_error"
 
 
 class Misconfigured(CaissonError):
-    """An argument or a variable of the environment makes no sense; the message names it."""
+    """An argument or an environment variable is invalid; the message names it."""
 
     default_code = "misconfigured"
 
@@ -109,15 +109,15 @@ class ClientClosed(CaissonError):
     default_code = "client_closed"
 
 
-# ---- the daemon says no ------------------------------------------------------------------------------------------------
+# ---- the daemon refuses ------------------------------------------------------------------------------------------------
 
 
 class RequestRefused(CaissonError):
-    """The daemon answered with an error. The classes below say which kind."""
+    """The daemon answered with an error. The subclasses tell the kinds apart."""
 
 
 class InvalidRequest(RequestRefused):
-    """The request makes no sense; ``field`` says which part of it."""
+    """The request is invalid; ``field`` names the wrong part."""
 
 
 class ImageUnavailable(InvalidRequest):
@@ -125,7 +125,7 @@ class ImageUnavailable(InvalidRequest):
 
 
 class LanguageUnavailable(InvalidRequest):
-    """The image has no interpreter of this language, or nobody knows the language."""
+    """The image has no interpreter of this language, or the language is unknown."""
 
     default_hint = "languages are python, bash, javascript and r, as far as the sandbox's image has them"
 
@@ -135,27 +135,27 @@ class Unauthorized(RequestRefused):
 
 
 class Forbidden(RequestRefused):
-    """Not for this caller."""
+    """This caller may not do this."""
 
 
 class PolicyRefused(Forbidden):
-    """The operator's policy forbids it; ``message`` names the rule."""
+    """The operator's policy forbids the request; ``message`` names the rule."""
 
 
 class FilePermissionDenied(Forbidden):
-    """The sandbox's own file permissions forbid it."""
+    """The sandbox's own file permissions forbid the access."""
 
 
 class NotFound(RequestRefused):
-    """There is no such thing of yours."""
+    """The caller has no object of this kind and name."""
 
 
 class SandboxNotFound(NotFound):
-    """There is no sandbox of that name of yours."""
+    """The caller has no sandbox of that name."""
 
 
 class ExecutionNotFound(NotFound):
-    """There is no such execution, or it is not kept any more."""
+    """There is no such execution, or the daemon no longer keeps it."""
 
 
 class ProcessNotFound(NotFound):
@@ -173,11 +173,11 @@ class PortNotFound(NotFound):
 
 
 class ApprovalNotFound(NotFound):
-    """Nothing of that id waits for a word (any more)."""
+    """No tool call with this id waits for a decision (any more)."""
 
 
 class WorkspaceNotFound(NotFound):
-    """There is no workspace of that name of yours."""
+    """The caller has no workspace of that name."""
 
 
 class NothingRuns(NotFound):
@@ -185,7 +185,7 @@ class NothingRuns(NotFound):
 
 
 class Conflict(RequestRefused):
-    """What is there does not allow it."""
+    """The present state of the sandbox or the file system does not allow the request."""
 
 
 class SandboxExists(Conflict):
@@ -195,7 +195,7 @@ class SandboxExists(Conflict):
 class SandboxStopped(Conflict):
     """The sandbox does not run (any more)."""
 
-    default_hint = "it does not come back: remove it and create another"
+    default_hint = "a stopped sandbox does not start again: remove it and create another"
 
 
 class FileConflict(Conflict):
@@ -207,15 +207,15 @@ class ProcessEnded(Conflict):
 
 
 class WorkspaceConflict(Conflict):
-    """Others have committed changes of the same paths meanwhile; ``message`` names them."""
+    """Others have committed changes of the same paths in the meantime; ``message`` names the paths."""
 
 
 class StreamGone(RequestRefused):
-    """Events or output that were asked for are not kept any more."""
+    """The daemon no longer keeps the requested events or output."""
 
 
 class Busy(RequestRefused):
-    """Too much at once; ``retry_after`` says in how many seconds to come back."""
+    """Too many requests at once; ``retry_after`` is the number of seconds to wait."""
 
 
 class DiskFull(RequestRefused):
@@ -235,7 +235,7 @@ class PackageRefused(PackageError, Forbidden):
 
 
 class PackageConflict(PackageError, Conflict):
-    """It contradicts what is installed already."""
+    """The package contradicts packages that are installed already."""
 
 
 class PackagesUnavailable(PackageError):
@@ -243,18 +243,18 @@ class PackagesUnavailable(PackageError):
 
 
 class ServerFault(RequestRefused):
-    """A fault of the daemon or of its machine; its log has it under ``request_id``."""
+    """A fault of the daemon or of its machine; the daemon's log has it under ``request_id``."""
 
 
 class NotServing(ServerFault, SandboxUnavailable):
-    """The daemon is there, and can not serve now: it starts, or is about to end."""
+    """The daemon runs but cannot serve now: it is starting, or about to end."""
 
 
 # ---- the code failed -----------------------------------------------------------------------------------------------------
 
 
 class ExecutionFailed(CaissonError):
-    """Raised by ``ExecResult.check()``: what ran did not end well. ``result`` is how it ended."""
+    """Raised by ``ExecResult.check()``: the execution did not end well. ``result`` describes how it ended."""
 
     default_code = "execution_failed"
 
@@ -263,7 +263,7 @@ class ExecutionFailed(CaissonError):
         self.result = result
 
 
-# ---- from the daemon's words -----------------------------------------------------------------------------------------------
+# ---- from the daemon's error objects ---------------------------------------------------------------------------------------
 
 _BY_CODE: dict[str, type[RequestRefused]] = {}
 
@@ -340,7 +340,7 @@ def known_codes() -> Mapping[str, type[RequestRefused]]:
 def error_from(
     body: Any, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> RequestRefused:
-    """The exception for an error object of the daemon, ``{"error": {...}}`` or its inside; from whatever came, if need be."""
+    """The exception for an error object of the daemon, ``{"error": {...}}`` or its inside. Any other object gives an exception too."""
     about = body.get("error", body) if isinstance(body, dict) else {}
     about = about if isinstance(about, dict) else {}
     headers = headers or {}

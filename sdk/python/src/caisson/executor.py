@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""executor.py - SandboxExecutor: code runs in a sandbox, and its value comes back as a Python object, without unpickling anything.
+"""executor.py - SandboxExecutor: code runs in a sandbox, and its value is returned as a Python object, without unpickling anything.
 
-Theory of operation. An executor has a sandbox and a kernel in it (_jupyter.py). The text of _values.py and the files beside it is put
-into the interpreter once. After code has run, the interpreter is asked for its value by an expression that comes with the request: what
-the code assigned to `_result`, or else its last expression. It answers with JSON (_encode.py), in the reply itself when that is small and
-as a file of the sandbox when it is large. The host reads it as what it is, the word of a stranger (_reader.py).
+Theory of operation. An executor has a sandbox and a kernel in it (_jupyter.py). It loads the text of _values.py and of the files beside
+it into the interpreter once. After code has run, an expression that is part of the request asks the interpreter for the value: the value
+of `_result` if the code assigned one, otherwise of the last expression. The interpreter answers with JSON (_encode.py): in the reply itself
+if the text is small, and as a file of the sandbox if it is large. The host treats the text as untrusted input (_reader.py).
 
 A line `RESULT_PICKLE:` that code prints is kept apart, as bytes. Loading a pickle runs whatever its author wanted, with the rights of
-this process; so that happens only in a call that says run_code_from_the_sandbox_on_this_host=True.
+this process; so only a call with run_code_from_the_sandbox_on_this_host=True loads it.
 
-A sandbox that the executor has made ends with it: by cleanup(), by `with`, when the object is lost, when the process ends.
-preserve_on_exit keeps it, for another executor with the same name.
+A sandbox that the executor made ends with the executor: by cleanup(), by `with`, when the object is garbage collected, when the process
+ends. preserve_on_exit keeps the sandbox, for another executor with the same name.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from .errors import CaissonError, NotFound
 from .types import CodeError, Display
 from .values import BadValue, Limits
 
-INLINE_MAX = 2 << 20  # a larger value is a file of the sandbox
-VARIABLES_MAX = 1 << 20  # as code; larger ones are a file
+INLINE_MAX = 2 << 20  # larger values are files of the sandbox
+VARIABLES_MAX = 1 << 20  # size of the code; larger variables are files
 PICKLE = "RESULT_PICKLE:"
 _ASSIGNS = re.compile(r"^[ \t]*_result[ \t]*(?::[^=\n]*)?=(?!=)", re.M)
 
 
 class CodeFailed(CaissonError):
-    """The code raised, or a limit ended it. ``run`` is what there is of it."""
+    """The code raised an exception, or a limit ended it. ``run`` is the incomplete Run."""
 
     default_code = "execution_failed"
 
@@ -53,21 +53,21 @@ class CodeFailed(CaissonError):
 
 
 class ValueUnavailable(CaissonError):
-    """The code ran, but its value can not be had: there is no JSON for it, or what came is none."""
+    """The code ran, but its value is not available: it cannot be written as JSON, or the sandbox sent an invalid value."""
 
     default_code = "value_unavailable"
 
 
 @dataclasses.dataclass
 class Run:
-    """How one piece of code ended. value raises what stands in its way, also that the code failed, and only when it is asked for."""
+    """How one piece of code ended. Reading value raises the reason why there is no value, for instance that the code failed."""
 
     stdout: str = ""
     stderr: str = ""
     displays: Tuple[Display, ...] = ()
     error: Optional[CodeError] = None
-    text: Optional[str] = None  # of the last expression, for people
-    pickle: Optional[bytes] = dataclasses.field(default=None, repr=False)  # of a RESULT_PICKLE line; never loaded by itself
+    text: Optional[str] = None  # text of the last expression, for people
+    pickle: Optional[bytes] = dataclasses.field(default=None, repr=False)  # bytes of a RESULT_PICKLE line; never loaded without a request
     truncated: bool = False
     timed_out: bool = False
     state: str = "kept"  # or reset: the interpreter is a new one, without the variables
@@ -91,21 +91,21 @@ class Run:
         return self.stdout + self.stderr
 
     def check(self) -> Run:
-        """Itself when it went well, otherwise CodeFailed."""
+        """The run itself if it is ok; otherwise raise CodeFailed."""
         if self.ok:
             return self
         if self.timed_out:
             after = "" if self.state == "kept" else "; its variables are lost"
-            raise CodeFailed("the code took too long, and was interrupted" + after, self, code="timeout", hint="give it a longer timeout")
+            raise CodeFailed("the code took too long and was interrupted" + after, self, code="timeout", hint="give it a longer timeout")
         error = self.error or CodeError("error", "")
         raise CodeFailed("%s: %s" % (error.name, error.value) if error.value else error.name, self)
 
 
 def _remove(client: Caisson, ours: bool, path: Optional[str]) -> None:
-    """The end of an executor, also when nobody called cleanup(). ours: the client; path: of a sandbox that ends with it."""
+    """The end of an executor, also without cleanup(). ours: the client is ours; path: of a sandbox that ends with the executor."""
     try:
         if path:
-            with contextlib.suppress(CaissonError):  # gone already, or nobody there to remove it
+            with contextlib.suppress(CaissonError):  # it is gone already, or no daemon answers
                 client.transport.request("DELETE", path, timeout=10)
     finally:
         if ours:
@@ -131,14 +131,14 @@ class SandboxExecutor:
         **spec: Any,
     ) -> None:
         """
-        packages:         installed first
-        client:           of the daemon; Caisson.local() for instance. It is yours to close
-        url, token:       of the daemon, without a client; otherwise as CAISSON_URL and CAISSON_TOKEN say
-        name:             of the sandbox. One that runs already is used, and left as it was found
+        packages:         packages to install first
+        client:           a client of the daemon, for instance Caisson.local(). The caller closes it
+        url, token:       address and token of the daemon, if there is no client; by default those in CAISSON_URL and CAISSON_TOKEN
+        name:             name of the sandbox. A sandbox that runs already is used, and left running
         preserve_on_exit: whether the sandbox stays when this object ends
-        timeout:          of a run, in seconds; None: the daemon's own limit
-        classes:          your own dataclasses and enums that values may be made of
-        on_output:        called with "stdout" or "stderr" and text, as it comes
+        timeout:          timeout of a run, in seconds; None: the daemon's own limit
+        classes:          the caller's dataclasses and enums that values may be made of
+        on_output:        called with "stdout" or "stderr" and text, while the code runs
         spec:             fields of a sandbox: memory_mib, cpus, env, egress, secrets, image, idle_seconds, labels, ...
         """
         self._ours = client is None
@@ -162,7 +162,7 @@ class SandboxExecutor:
     # -- the sandbox --
 
     def _find(self, name: Optional[str], spec: Mapping[str, Any]) -> bool:
-        """Find or make the sandbox; whether it was there before."""
+        """Find or make the sandbox; return whether it existed before."""
         self.name = name or "executor-" + uuid.uuid4().hex[:12]
         if name and not spec:
             try:
@@ -206,17 +206,17 @@ class SandboxExecutor:
         on_output: Optional[OnOutput] = None,
         run_code_from_the_sandbox_on_this_host: bool = False,
     ) -> Run:
-        """Run code. Its exception is in the Run; so is its value: of `_result` if the code assigns that, otherwise of its last expression.
+        """Run code. The Run has its exception, and its value: of `_result` if the code assigns that, otherwise of its last expression.
 
-        run_code_from_the_sandbox_on_this_host: load the pickle that the code printed behind RESULT_PICKLE:. That runs whatever the code in
-        the sandbox wants, here, with your rights. The sandbox is then none.
+        run_code_from_the_sandbox_on_this_host: load the pickle that the code printed after RESULT_PICKLE:. This runs any code that the
+        sandbox chooses, on this machine, with your rights: the sandbox then protects nothing.
         """
         link = self._prepared()
         find = "lambda: __import__('__main__')._result" if _ASSIGNS.search(code) else "%s.last" % self._module()
         seconds = self.timeout if timeout is None else timeout
         outcome = link.execute(code, expressions={"value": self._ask(find)}, timeout=seconds, on_output=on_output or self._on_output)
         run = self._made(outcome)
-        if run.ok and unknown(outcome.expressions.get("value")):  # the interpreter was a new one already when the code came
+        if run.ok and unknown(outcome.expressions.get("value")):  # the interpreter was already a new one when the code arrived
             outcome = self._install(link, {"value": self._ask(find)})
         if run.ok and run.pickle is not None and run_code_from_the_sandbox_on_this_host:
             run._value, run._problem = pickle.loads(run.pickle), None
@@ -225,7 +225,7 @@ class SandboxExecutor:
         return run
 
     def __call__(self, code: str, **options: Any) -> Any:
-        """Run code and return its value; CodeFailed when it raised."""
+        """Run code and return its value; raise CodeFailed if the code raised an exception."""
         return self.run(code, **options).value
 
     def get(self, name: str, classes: Optional[Iterable[type]] = None) -> Any:
@@ -236,14 +236,14 @@ class SandboxExecutor:
         return run.value
 
     def send_variables(self, variables: Mapping[str, Any]) -> None:
-        """Set variables of the code to values of this side. What is no data is refused, here."""
+        """Set variables of the code to values of this side. Values that are not data are refused here."""
         bad = [n for n in variables if not (isinstance(n, str) and n.isidentifier())]
         if bad:
-            raise ValueError("%r is no name of a variable" % bad[0])
+            raise ValueError("%r is not a valid variable name" % bad[0])
         try:
             text = _encode.encode(dict(variables), self.limits.bytes, "variables")
         except NotReturnable as exc:
-            raise ValueUnavailable("variables can not be sent: %s" % exc, code="not_sendable") from None
+            raise ValueUnavailable("variables cannot be sent: %s" % exc, code="not_sendable") from None
         link = self._prepared()
         said = repr(text)
         if len(text) > VARIABLES_MAX:
@@ -254,15 +254,15 @@ class SandboxExecutor:
         self._made(link.execute(code, silent=True, timeout=self.timeout)).check()
 
     def interrupt(self) -> None:
-        """Interrupt what runs; for another thread."""
+        """Interrupt the running code; call it from another thread."""
         self._connected().interrupt()
 
     def restart(self) -> None:
-        """A new interpreter: files and packages stay, variables do not."""
+        """Start a new interpreter: files and packages stay, variables do not."""
         self._connected().restart()
 
     def reconnect(self) -> None:
-        """Connect anew, now. The next call would, too, if the connection is broken. What the code said meanwhile is not lost."""
+        """Connect anew, now. After a broken connection the next call does this too. Output of the code in the meantime is not lost."""
         self._connected().close()
         self._connected().refresh()
 
@@ -276,7 +276,7 @@ class SandboxExecutor:
         return "%s.say(%s, %d, %d)" % (self._module(), find, self.limits.bytes, INLINE_MAX)
 
     def _prepared(self) -> Link:
-        """The link, to an interpreter that knows how to say a value, as far as one knows."""
+        """The link to an interpreter that has our functions, as far as this side knows."""
         link = self._connected()
         link.refresh()
         if self._epoch != link.epoch:
@@ -284,7 +284,7 @@ class SandboxExecutor:
         return link
 
     def _install(self, link: Link, expressions: Mapping[str, str]) -> Outcome:
-        """Teach the interpreter, if it does not know yet, and ask it. No code runs: the value of what ran last stays what it was."""
+        """Load our functions into the interpreter if it lacks them, and request values. No user code runs: the last value is kept."""
         epoch = link.epoch
         outcome = link.execute("", silent=True, expressions={"install": install_expression(), **expressions}, timeout=60)
         self._made(outcome).check()
@@ -311,19 +311,19 @@ class SandboxExecutor:
         try:
             run._value = _values.decode(self._text(outcome.expressions.get("value")), classes, self.limits)
         except BadValue as exc:
-            run._problem = ValueUnavailable("what the sandbox sent is no value: %s" % exc, code="bad_value")
+            run._problem = ValueUnavailable("the sandbox sent an invalid value: %s" % exc, code="bad_value")
         except CaissonError as exc:
             run._problem = exc
 
     def _text(self, said: Any) -> str:
-        """The text of a value, wherever it is."""
+        """The text of a value, from the reply or from a file."""
         data = said.get("data") if isinstance(said, dict) else None
         members = data.get(MIME) if isinstance(data, dict) else None
         if not isinstance(members, dict):
             why = said.get("evalue") if isinstance(said, dict) else None
             raise ValueUnavailable(
-                "the interpreter did not say what the value is" + (": %.500s" % why if why else ""),
-                hint="was it restarted, or is the value too large to look at?",
+                "the interpreter did not send the value" + (": %.500s" % why if why else ""),
+                hint="the interpreter may have restarted, or the value may be too large to encode",
             )
         if isinstance(members.get("text"), str):
             return str(members["text"])
@@ -336,7 +336,7 @@ class SandboxExecutor:
         raise ValueUnavailable("%s (%s): %s" % (where, kind, why), code="not_returnable", hint=hint or None)
 
     def _fetch(self, path: str) -> str:
-        """A file of the sandbox, up to the limit, and away with it."""
+        """Read a file of the sandbox, up to the limit, and remove it."""
         files, query = self._path("/files"), {"path": path}
         data = bytearray()
         with self._transport.open("GET", files, query=query) as body:
@@ -355,7 +355,7 @@ class SandboxExecutor:
     # -- packages, files, logs --
 
     def install_packages(self, packages: Sequence[str]) -> List[str]:
-        """Install Python packages, all or none; what is installed now, with versions."""
+        """Install Python packages, all or none; return all installed packages, with versions."""
         if isinstance(packages, str):
             raise TypeError("packages is a list of names")
         if packages:
@@ -372,13 +372,13 @@ class SandboxExecutor:
         return self._transport.request("GET", self._path("/files"), query={"path": path}).body
 
     def tail_server_logs(self, lines: int = 100) -> str:
-        """The end of what code and commands of the sandbox wrote."""
+        """The last lines of the output of code and commands in the sandbox."""
         return self._transport.request("GET", self._path("/logs"), query={"tail": lines}).body.decode("utf-8", "replace")
 
     # -- the end --
 
     def cleanup(self) -> None:
-        """Close the connection and remove the sandbox, unless it is to be preserved. As often as you like."""
+        """Close the connection and remove the sandbox, unless it is preserved. May be called several times."""
         if self._link is not None:
             self._link.close()
         self._over()
@@ -402,7 +402,7 @@ class SandboxExecutor:
 
 
 def _split_pickle(stdout: str) -> Tuple[str, Optional[bytes]]:
-    """What was printed without its last RESULT_PICKLE line, and that line's bytes."""
+    """The output without its last RESULT_PICKLE line, and that line's bytes."""
     at = stdout.rfind(PICKLE)
     if at < 0 or (at > 0 and stdout[at - 1] != "\n"):
         return stdout, None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""executor_async.py - SandboxExecutor for asyncio: the same methods, to be awaited.
+"""executor_async.py - SandboxExecutor for asyncio: the same methods, as coroutines.
 
-Each has one thread of its own, in which the blocking executor does all of its work, one call after another. A task that is cancelled
-interrupts its code, and goes on being cancelled when that has ended; code that does not end has its interpreter taken away.
+Each executor has one thread of its own, in which the blocking executor does all of its work, one call after another. Cancelling a task
+interrupts its code; the cancellation completes when the code has ended. Code that does not end loses its interpreter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class AsyncSandboxExecutor:
-    """A context: `async with AsyncSandboxExecutor(...) as executor`. Takes what SandboxExecutor takes."""
+    """A context: `async with AsyncSandboxExecutor(...) as executor`. Takes the arguments of SandboxExecutor."""
 
     def __init__(self, packages: Sequence[str] = (), **options: Any) -> None:
         self._make = functools.partial(SandboxExecutor, packages, **options)
@@ -32,7 +32,7 @@ class AsyncSandboxExecutor:
         try:
             made = await asyncio.shield(asyncio.wrap_future(work))
         except BaseException:
-            work.add_done_callback(_clean_up)  # of a task that was cancelled meanwhile
+            work.add_done_callback(_clean_up)  # the task was cancelled in the meantime
             self._pool.shutdown(wait=False)
             raise
         self._executor = made
@@ -45,7 +45,7 @@ class AsyncSandboxExecutor:
     def sync(self) -> SandboxExecutor:
         """The executor itself: its name, its limits, installed_packages."""
         if self._executor is None:
-            raise CaissonError("this executor is entered with `async with`, and left", code="client_closed")
+            raise CaissonError("this executor is only usable inside its `async with`", code="client_closed")
         return self._executor
 
     async def _call(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -65,7 +65,7 @@ class AsyncSandboxExecutor:
             if (await asyncio.wait([future], timeout=GRACE_SECONDS))[0]:
                 break
         if future.done() and not future.cancelled():
-            future.exception()  # it was nobody's business any more
+            future.exception()  # read it, so that asyncio does not report it: no task waits for it any more
 
     async def run(self, code: str, **options: Any) -> Run:
         return await self._call(self.sync.run, code, **options)
@@ -98,11 +98,11 @@ class AsyncSandboxExecutor:
         await self._call(self.sync.reconnect)
 
     async def interrupt(self) -> None:
-        """While another task waits for run()."""
+        """Interrupt the code while another task waits for run()."""
         await asyncio.get_running_loop().run_in_executor(None, self.sync.interrupt)
 
     async def cleanup(self) -> None:
-        """As often as you like."""
+        """May be called several times."""
         executor, self._executor = self._executor, None
         if executor is not None:
             work = self._pool.submit(executor.cleanup)

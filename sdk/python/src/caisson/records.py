@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""records.py - What there is in a daemon and in a sandbox, as the daemon tells it. Frozen; ``raw`` has all that was said."""
+"""records.py - Objects of a daemon and of a sandbox, as the daemon reports them. Frozen; ``raw`` has the whole answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _raw() -> Any:
 
 @dataclass(frozen=True)
 class SandboxInfo:
-    """A sandbox. ``receipt`` has the layers in force, read from its processes; only get() and info() ask for it."""
+    """A sandbox. ``receipt`` has the layers in force, read from the sandbox's processes; only get() and info() request it."""
 
     name: str
     state: str  # running, stopped or lost
@@ -54,7 +54,7 @@ class FileInfo:
     gid: int = 0
     path: str = ""
     name: str = ""
-    target: str | None = None  # of a link
+    target: str | None = None  # the target of a link
     raw: Raw = _raw()
 
     @property
@@ -72,7 +72,7 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class FileEvent:
-    """News of a directory: created, modified, deleted, moved; overflow when some were lost."""
+    """An event of a directory: created, modified, deleted, moved; overflow when some events were lost."""
 
     type: str
     path: str = ""
@@ -113,11 +113,11 @@ class ProcessInfo:
 
 @dataclass(frozen=True)
 class Output:
-    """A part of what was written, by offset. ``complete``: no more will come after ``end``, once that is ``total``."""
+    """A part of an output, by offset. ``complete``: no output follows after ``end`` once that is ``total``."""
 
     data: bytes
     offset: int
-    total: int  # bytes ever written
+    total: int  # bytes written so far
     kept: int  # bytes that can be read
     complete: bool
 
@@ -128,7 +128,7 @@ class Output:
 
 @dataclass(frozen=True)
 class ExecutionInfo:
-    """Something that was run. ``result`` is None until it is over, or when it was too large to keep."""
+    """An execution. ``result`` is None until the execution has ended, or when it was too large to keep."""
 
     execution_id: str
     kind: str
@@ -150,7 +150,7 @@ class ExecutionInfo:
 
 @dataclass(frozen=True)
 class Match:
-    """A line of output that holds a text."""
+    """A line of output that contains the searched text."""
 
     offset: int
     line: int
@@ -159,8 +159,8 @@ class Match:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file below /workspace that an execution made or changed. ``data`` is there of small images, ``link`` where the operator
-    keeps copies in a bucket: anybody may read it there, for ``link_seconds``."""
+    """A file below /workspace that an execution made or changed. Small images have ``data``. If the operator keeps copies in a
+    bucket, ``link`` is a URL where anybody can read the file, for ``link_seconds``."""
 
     path: str
     size: int = 0
@@ -180,7 +180,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Port:
-    """An open port. Whoever has ``url`` may use the service behind it; programs may send ``token`` as X-Caisson-Port-Token."""
+    """An open port. Everybody who has ``url`` may use the service behind it; programs may send ``token`` as X-Caisson-Port-Token."""
 
     port: int
     url: str = field(repr=False)
@@ -196,7 +196,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Package:
-    """A package that was installed."""
+    """An installed package."""
 
     name: str
     version: str
@@ -211,7 +211,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Installed:
-    """What an installation brought."""
+    """The result of an installation."""
 
     packages: tuple[Package, ...]
     language: str = "python"
@@ -228,7 +228,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class Approval:
-    """A tool call that waits for a person. ``arguments`` is JSON text, of which the first 4096 bytes are here."""
+    """A tool call that waits for a person. ``arguments`` has the first 4096 bytes of the JSON text."""
 
     id: str
     server: str
@@ -261,8 +261,8 @@ class Connection:
 
 @dataclass(frozen=True)
 class Net:
-    """The way out of a sandbox: connections now, numbers since its cell was made. ``names`` that were asked for and ``refusals``
-    are the last ones, the newest first."""
+    """The network use of a sandbox: open connections, and numbers since its cell was made. ``names`` that were looked up and
+    ``refusals`` are the last ones, the newest first."""
 
     connections: tuple[Connection, ...] = ()
     names: tuple[Raw, ...] = ()
@@ -321,7 +321,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a sandbox has changed in its copy of a workspace. ``count`` is of all, also where the list was cut."""
+    """The changes of a sandbox in its copy of a workspace. ``count`` is the number of all changes, also if the list was cut."""
 
     workspace: str
     changes: tuple[Change, ...] = ()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""session_config.py - What a SessionManager is told by the environment: COREASON_SANDBOX_*, checked before anything is started.
+"""session_config.py - The configuration of a SessionManager from the environment: COREASON_SANDBOX_*, checked before anything is started.
 
-A variable that makes no sense, one that is missing beside another, and one that nobody knows are errors that name it. An empty
-variable is none.
+An invalid variable, a missing variable that another one requires, and an unknown variable raise an error that names it. An empty
+variable counts as unset.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ NOT_HERE = {"docker": "containers of Docker", "e2b": "sandboxes of E2B"}  # refu
 
 
 def _runtime(text: str) -> str:
-    return text.lower()  # checked with the rest
+    return text.lower()  # checked together with the others
 
 
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 31536000:
-        raise ValueError("is no number of seconds between 0 and a year")
+        raise ValueError("is not a number of seconds between 0 and a year")
     return seconds
 
 
@@ -39,15 +39,15 @@ def _flag(text: str) -> bool:
 
 
 def _names(text: str) -> FrozenSet[str]:
-    """A list as JSON has it, or with commas."""
+    """A list in JSON, or names separated by commas."""
     names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-        raise ValueError('is no list of names, as in pandas,numpy or ["pandas", "numpy"]')
+        raise ValueError('is not a list of names, as in pandas,numpy or ["pandas", "numpy"]')
     return frozenset(canonical(n) for n in names if n.strip())
 
 
 def canonical(package: str) -> str:
-    """A package's name without case, version and the difference between - _ and . ."""
+    """A package's name without version, in lower case, with - for _ and . ."""
     name = package.strip()
     for mark in "[<>=!~; @":
         name = name.partition(mark)[0]
@@ -57,12 +57,12 @@ def canonical(package: str) -> str:
 @dataclass(frozen=True)
 class SandboxConfig:
     """
-    runtime:           caisson or local: where CAISSON_URL says, or the daemon of this machine, or one that is started for this
+    runtime:           caisson or local: the daemon at CAISSON_URL, or the daemon of this machine, or one that is started for this
                        process. remote: a daemon elsewhere, by `url` and `token`
-    docker_image:      of the sandboxes; None: the daemon's own
-    allowed_packages:  what install_package() takes; None: whatever the operator's rules allow
-    execution_timeout: of one execution, in seconds
-    idle_timeout:      after so long without use a session is ended
+    docker_image:      image of the sandboxes; None: the daemon's own
+    allowed_packages:  packages that install_package() accepts; None: all that the operator's rules allow
+    execution_timeout: timeout of one execution, in seconds
+    idle_timeout:      a session that was idle for this time is ended
     """
 
     runtime: str = "caisson"
@@ -92,13 +92,13 @@ class SandboxConfig:
             if not name.startswith(PREFIX) or not text.strip():
                 continue
             key = name[len(PREFIX) :]
-            _require(key != "E2B_API_KEY", key, "has no use: this library runs no sandboxes of E2B", f"unset it; a token is {PREFIX}TOKEN")
+            _require(key != "E2B_API_KEY", key, "is refused: this library runs no sandboxes of E2B", f"unset it; a token is {PREFIX}TOKEN")
             if key not in VARIABLES:
                 near = difflib.get_close_matches(key, VARIABLES, 1)
                 raise Misconfigured(
-                    f"{name}: there is no such variable",
+                    f"{name}: unknown variable",
                     field=name,
-                    hint=f"do you mean {PREFIX}{near[0]}?" if near else "unset it; there are " + ", ".join(PREFIX + v for v in VARIABLES),
+                    hint=f"did you mean {PREFIX}{near[0]}?" if near else "unset it; there are " + ", ".join(PREFIX + v for v in VARIABLES),
                 )
             member, read = VARIABLES[key]
             try:
@@ -112,27 +112,27 @@ class SandboxConfig:
         _require(
             self.runtime not in NOT_HERE,
             "RUNTIME",
-            f"{self.runtime!r} is refused: this library runs no {NOT_HERE.get(self.runtime)}, and runs code nowhere else instead",
+            f"{self.runtime!r} is refused: this library runs no {NOT_HERE.get(self.runtime)}, and does not run the code elsewhere",
             f"set it to one of {there_are}, whose cells are Caisson's own, or unset it",
         )
-        _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is none of {there_are}")
+        _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is not one of {there_are}")
         if self.runtime in REMOTE:
             _require(
                 bool(self.url or os.environ.get("CAISSON_URL")),
                 "URL",
-                f"is needed with {PREFIX}RUNTIME={self.runtime}: where the daemon is",
+                f"is required with {PREFIX}RUNTIME={self.runtime}: the address of the daemon",
             )
 
     def _check_s3(self) -> None:
-        """The daemon has the bucket and its keys (docs/s3.md). What is here must at least make sense."""
+        """The daemon has the bucket and its keys (docs/s3.md). The values here are only checked against each other."""
         _require(
             bool(self.s3_access_key) == bool(self.s3_secret_key),
             "S3_SECRET_KEY" if self.s3_access_key else "S3_ACCESS_KEY",
-            "is missing: a key has two parts",
+            "is missing: an access key and its secret key belong together",
         )
         if not self.s3_bucket:
             for member, key in (("s3_region", "S3_REGION"), ("s3_endpoint_url", "S3_ENDPOINT_URL"), ("s3_access_key", "S3_ACCESS_KEY")):
-                _require(not getattr(self, member), key, f"has no use without {PREFIX}S3_BUCKET")
+                _require(not getattr(self, member), key, f"has no effect without {PREFIX}S3_BUCKET")
 
 
 def _require(holds: bool, key: str, message: str, hint: Optional[str] = None) -> None:
@@ -141,7 +141,7 @@ def _require(holds: bool, key: str, message: str, hint: Optional[str] = None) ->
 
 
 def _reason(error: ValueError) -> str:
-    return str(error) if str(error).startswith("is ") else "is no number" if "float" in str(error) else "can not be read"
+    return str(error) if str(error).startswith("is ") else "is not a number" if "float" in str(error) else "cannot be read"
 
 
 VARIABLES: Dict[str, Tuple[str, Callable[[str], Any]]] = {

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sessions.py - Warm sessions by name: SessionManager().get_or_create_session(id), and what can be done in one.
+"""sessions.py - Warm sessions by name: SessionManager().get_or_create_session(id), and the operations of a session.
 
-Theory of operation. A session is a sandbox whose name comes from the session's id, and a runtime that speaks to it. The manager has one
-runtime per id, however many tasks ask for it at once. Asking again makes sure that the sandbox is there: one that ended meanwhile is
-made anew. Sessions that nobody used for `idle_timeout` are ended by a background task, the reaper; the daemon does the same a little
-later, for a manager that did not live to do it. shutdown() ends all of them.
+Theory of operation. A session is a sandbox whose name comes from the session's id, and a runtime that talks to it. The manager has one
+runtime per id, however many tasks ask for it at once. Each request for a session makes sure that the sandbox exists: one that ended in
+the meantime is made anew. A background task, the reaper, ends sessions that were idle for `idle_timeout`; the daemon does the same a
+little later, for a manager that died before it could. shutdown() ends all sessions.
 
-SandboxRuntime is what a session needs. CaissonRuntime is that on a daemon. Another one can be given to the manager, and nothing else
-changes.
+SandboxRuntime is the interface that a session needs. CaissonRuntime implements it with a daemon. The manager accepts another
+implementation, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .session_config import REMOTE, SandboxConfig, canonical
 log = logging.getLogger("caisson.sessions")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PIECE = 1 << 20
-_TYPES = mimetypes.MimeTypes()  # what Python knows, and nothing of this machine's
+_TYPES = mimetypes.MimeTypes()  # Python's built-in types only, without the files of this machine
 for _type, _suffix in (
     ("application/vnd.apache.parquet", ".parquet"),
     ("text/markdown", ".md"),
@@ -51,8 +51,8 @@ for _type, _suffix in (
 
 @dataclass(frozen=True)
 class FileReference:
-    """A file of a sandbox. url: where the daemon gives it out; a link for everybody where it puts artifacts into a bucket.
-    content_type: by the name's suffix; `inode/directory` and such for what is no file, which has neither a size nor a url."""
+    """A file of a sandbox. url: the daemon's address of the file; a link for everybody if the daemon puts artifacts into a bucket.
+    content_type: by the suffix of the name; entries other than files have `inode/directory` and the like, without size and url."""
 
     filename: str
     path: str
@@ -63,7 +63,7 @@ class FileReference:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """How code ended, and the files that it made. status: ok, error, signal, timeout, limit or failed; hint: what to do about it."""
+    """How code ended, and the files that it made. status: ok, error, signal, timeout, limit or failed; hint: the remedy."""
 
     stdout: str
     stderr: str
@@ -77,11 +77,11 @@ class ExecutionResult:
 
 
 class SandboxRuntime(ABC):
-    """What a session needs of the place where its code runs."""
+    """The interface between a session and the place where its code runs."""
 
     @abstractmethod
     async def start(self) -> None:
-        """Make sure that it is there. As often as you like."""
+        """Make sure that the sandbox exists. May be called several times."""
 
     @abstractmethod
     async def execute(self, code: str, language: str = "python") -> ExecutionResult:
@@ -101,11 +101,11 @@ class SandboxRuntime(ABC):
 
     @abstractmethod
     async def list_files(self, path: str = ".") -> List[FileReference]:
-        """What is in a directory: files, and directories (content_type `inode/directory`)."""
+        """The entries of a directory: files, and directories (content_type `inode/directory`)."""
 
     @abstractmethod
     async def terminate(self) -> None:
-        """End it, with everything in it. As often as you like."""
+        """End the sandbox, with everything in it. May be called several times."""
 
 
 class CaissonRuntime(SandboxRuntime):
@@ -130,7 +130,7 @@ class CaissonRuntime(SandboxRuntime):
             answer = (await self._transport.request("POST", "/v1/sandboxes", json=spec, timeout=120)).json()
             if answer.get("state") == "running":
                 return
-            await self.terminate()  # a name that is left of an ended one
+            await self.terminate()  # the name of an ended sandbox is still taken
         raise CaissonError(f"the sandbox {self.name} does not start: {answer.get('reason')}", code="sandbox_stopped")
 
     async def execute(self, code: str, language: str = "python") -> ExecutionResult:
@@ -152,12 +152,12 @@ class CaissonRuntime(SandboxRuntime):
         )
 
     async def _artifacts(self, execution: str) -> List[FileReference]:
-        """Files that it made. None of a sandbox that the code has brought down: how it ended is more important than that."""
+        """Files that the execution made; none if the code has brought the sandbox down: how it ended matters more than its files."""
         query = {"execution_id": execution, "inline": False}
         try:
             said = (await self._transport.request("GET", self._path("/artifacts"), query=query)).json()
         except CaissonError as e:
-            log.warning("the files of an execution in %s can not be listed: %s", self.name, e)
+            log.warning("the files of an execution in %s cannot be listed: %s", self.name, e)
             return []
         found = [
             FileReference(os.path.basename(a["path"]), a["path"], a.get("mime"), a.get("size"), a.get("link") or a.get("url"))
@@ -167,13 +167,13 @@ class CaissonRuntime(SandboxRuntime):
         return found
 
     def _look_at_links(self, artifacts: List[Dict[str, Any]]) -> None:
-        """Where a bucket is expected, files without links are no secret."""
+        """Warn about files without links if a bucket is expected."""
         for a in artifacts:
             if a.get("link_error"):
                 log.warning("%s of %s is not in the bucket: %s", a["path"], self.name, a["link_error"])
             elif self._config.s3_bucket and not a.get("link") and not self._told_of_s3:
                 self._told_of_s3 = True
-                log.warning("COREASON_SANDBOX_S3_BUCKET is set here, but the daemon, which has to be told, puts nothing into a bucket")
+                log.warning("COREASON_SANDBOX_S3_BUCKET is set here, but the daemon has no bucket: configure the daemon")
 
     async def upload(self, local_path: Union[str, Path], remote_path: str) -> None:
         size = os.stat(local_path).st_size
@@ -181,7 +181,7 @@ class CaissonRuntime(SandboxRuntime):
         await self._transport.request("PUT", self._path("/files"), query=query, content=_pieces(local_path), length=size, timeout=300)
 
     async def download(self, remote_path: str, local_path: Union[str, Path]) -> None:
-        """What was at local_path stays until all of the new content is there."""
+        """Download a file. An old file at local_path stays until the new content is complete."""
         target = Path(local_path)
         fd, part = tempfile.mkstemp(prefix="." + target.name[:64] + ".", dir=str(target.parent))
         try:
@@ -237,7 +237,7 @@ async def _pieces(path: Union[str, Path]) -> AsyncIterator[bytes]:
 
 
 class _Noted(SandboxRuntime):
-    """A runtime whose use is noted: when it was, whether it goes on, and in the log."""
+    """A runtime that records its use: the time, whether a call is in progress, and a line in the log."""
 
     def __init__(self, inner: SandboxRuntime, session_id: str, audit: bool) -> None:
         self._inner, self._id, self._audit = inner, session_id, audit
@@ -303,14 +303,14 @@ class Session:
 
 
 def sandbox_name(session_id: str) -> str:
-    """The id itself where it can be the name of a sandbox; otherwise a name that only this id has."""
+    """The id itself if it is a valid name of a sandbox; otherwise a name that only this id has."""
     if NAME.fullmatch(session_id):
         return session_id
     return "session-" + hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 class _Turn:
-    """A lock, and how many hold it or wait for it: it is forgotten when nobody does, and not before."""
+    """A lock, and the number of tasks that hold it or wait for it: the manager forgets it when the number is 0."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -324,11 +324,11 @@ class SessionManager:
     """Sessions by id, for the tasks of one event loop."""
 
     def __init__(self, config: Optional[SandboxConfig] = None, *, runtime_factory: Optional[RuntimeFactory] = None) -> None:
-        """Misconfigured, with the variable's name, when the environment makes no sense. Nothing is started yet."""
+        """Raises Misconfigured, with the variable's name, if the environment is invalid. Starts nothing."""
         self.config = SandboxConfig.from_env() if config is None else config
-        find_place(self.config.url, token=self.config.token)  # a wrong address or token is said now
+        find_place(self.config.url, token=self.config.token)  # reports a wrong address or token now
         self._client: Optional[AsyncCaisson] = None
-        self._connecting: Optional[asyncio.Lock] = None  # it belongs to a loop, and there may be none yet
+        self._connecting: Optional[asyncio.Lock] = None  # a lock belongs to a loop, and no loop may run yet
         self._factory = runtime_factory
         self._sessions: Dict[str, Session] = {}
         self._turns: Dict[str, _Turn] = {}
@@ -348,7 +348,7 @@ class SessionManager:
 
     @contextlib.asynccontextmanager
     async def _turn(self, session_id: str) -> AsyncIterator[None]:
-        """One after another, for what is done about one id."""
+        """Run the operations on one id one after another."""
         turn = self._turns.setdefault(session_id, _Turn())
         turn.users += 1
         try:
@@ -360,7 +360,7 @@ class SessionManager:
                 del self._turns[session_id]
 
     async def get_or_create_session(self, session_id: str) -> Session:
-        """The session of this id, running. A new one is made if there is none, or if the old one has ended."""
+        """The running session of this id. A new one is made if there is none, or if the old one has ended."""
         if not session_id:
             raise ValueError("session_id is empty")
         async with self._turn(session_id):
@@ -395,7 +395,7 @@ class SessionManager:
                         log.warning("the idle session %s could not be ended: %s", session_id, e)
 
     async def shutdown(self) -> None:
-        """End all sessions. Raises what the first of them that could not be ended said, after all were tried. As often as you like."""
+        """End all sessions. Tries all of them, then raises the first error. May be called several times."""
         self._closed = True
         if self._reaper is not None:
             self._reaper.cancel()
@@ -423,7 +423,7 @@ class SessionManager:
 
 
 class SandboxMCP:
-    """Sessions as the tools of an MCP server: what a tool returns is plain data."""
+    """Sessions as the tools of an MCP server: tools return plain data."""
 
     def __init__(self, manager: Optional[SessionManager] = None) -> None:
         self.manager = manager or SessionManager()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""types.py - What code, commands and streams result in, and what a sandbox is asked to be.
+"""types.py - Results of code, commands and streams, and the spec of a sandbox.
 
-All of them are frozen, and made from the daemon's JSON by from_json(), which takes what it knows: a newer daemon may say
-more. What was said in full is in ``raw`` where that may matter.
+All of these classes are frozen, and made from the daemon's JSON by from_json(), which takes the fields that it knows: a newer
+daemon may send more. Where that may matter, ``raw`` has the whole object.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _seen: dict[Any, tuple[str, ...]] = {}
 
 
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of a dataclass. Looked up often, so they are kept."""
+    """The fields of a dataclass, cached: they are looked up often."""
     if kind not in _seen:
         _seen[kind] = tuple(f.name for f in fields(kind))
     return _seen[kind]
 
 
 def pick(cls: Type[T], obj: Mapping[str, Any], /, **more: Any) -> T:
-    """An instance of a dataclass from the members of obj that it has, and more."""
+    """An instance of a dataclass from the members of obj that are fields of the class, and from more."""
     known = {name: obj[name] for name in _names(cls) if name in obj}
     known.update(more)
     return cls(**known)
 
 
 def decoded(obj: Mapping[str, Any], name: str) -> bytes:
-    """The very bytes of a text member: from NAME_base64 where they are no UTF-8."""
+    """The exact bytes of a text member: from NAME_base64 if they are not UTF-8."""
     exact = obj.get(name + "_base64")
     if isinstance(exact, str):
         try:
@@ -46,11 +46,11 @@ def decoded(obj: Mapping[str, Any], name: str) -> bytes:
     return str(obj.get(name, "")).encode("utf-8", "surrogatepass")
 
 
-# ---- what is asked for -----------------------------------------------------------------------------------------------------
+# ---- specs -----------------------------------------------------------------------------------------------------------------
 
 
 class Unchosen(str):
-    """A default that nobody chose. As text it is what it says; to the daemon it is not sent."""
+    """A default that the caller did not choose. It reads as its text, and is not sent to the daemon."""
 
     __slots__ = ()
 
@@ -60,10 +60,10 @@ DEFAULT_IMAGE = Unchosen("python:3.11-slim")
 
 @dataclass(frozen=True)
 class SandboxSpec:
-    """What create() asks for.
+    """The spec of a sandbox for create().
 
-    An image that is left out is the daemon's own; one that is named has to be there, also if it is ``python:3.11-slim``.
-    What is None is left to the daemon.
+    Without an image, the sandbox has the daemon's own. A named image must exist, even if it is ``python:3.11-slim``.
+    The daemon chooses the value of every field that is None.
     """
 
     name: str
@@ -74,19 +74,19 @@ class SandboxSpec:
     secrets: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
-    # What the daemon knows beyond these.
+    # Further fields of the daemon's spec.
     pids: int | None = None
     disk_mib: int | None = None
     env: Mapping[str, str] | None = None
-    timeout_seconds: int | None = None  # when it is removed, whatever happens
-    idle_seconds: int | None = None  # removed when nobody used it for so long
+    timeout_seconds: int | None = None  # removed after this time, whatever runs in it
+    idle_seconds: int | None = None  # removed after it was idle for this time
     servers: tuple[str, ...] | None = None  # MCP servers whose tools its code may call
-    tools: Mapping[str, Any] | None = None  # rules for them
-    project: str | None = None  # where its code keeps things
-    mounts: tuple[str, ...] | None = None  # which of the operator's mounts it has: "/data", "/data:ro"; None: all that it may
+    tools: Mapping[str, Any] | None = None  # rules for these tools
+    project: str | None = None  # the project under which its code keeps memory and functions
+    mounts: tuple[str, ...] | None = None  # which of the operator's mounts it has: "/data", "/data:ro"; None: all that the caller may have
 
     def to_json(self) -> dict[str, Any]:
-        """The body of a request. Empty lists say the same as none; those of servers and mounts do not."""
+        """The body of a request. Empty lists are left out, except those of servers and mounts, which have a meaning."""
         body: dict[str, Any] = {}
         for name in _names(type(self)):
             value = getattr(self, name)
@@ -103,12 +103,12 @@ class SandboxSpec:
         return body
 
 
-# ---- how it ended ------------------------------------------------------------------------------------------------------------
+# ---- results -----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Which limit or event ended it, from the kernel's own numbers."""
+    """The limit or event that ended the execution, with numbers of the Linux kernel."""
 
     kind: str
     limit: int | None = None
@@ -118,7 +118,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class CodeError:
-    """What the code raised and did not catch."""
+    """An exception that the code did not catch."""
 
     name: str
     value: str
@@ -130,20 +130,20 @@ class CodeError:
 
 @dataclass(frozen=True)
 class Display:
-    """Something the code displayed, in one or more forms."""
+    """A value that the code displayed, in one or more forms."""
 
     data: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     display_id: str | None = None
 
     def bytes(self, mime: str) -> bytes | None:
-        """One form of it, as bytes; None when it does not have it."""
+        """One form of the value, as bytes; None if the value does not have this form."""
         return form_bytes(self.data, mime)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What it used. Nanoseconds, bytes, counts."""
+    """Resource usage, in nanoseconds, bytes and counts."""
 
     wall_ns: int = 0
     cpu_ns: int = 0
@@ -166,18 +166,18 @@ def form_bytes(bundle: Mapping[str, Any], mime: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class ExecResult:
-    """How code or a command ended, and what it wrote.
+    """How code or a command ended, and its output.
 
-    ``status`` is ok, error, signal, timeout, limit or failed; ``cause`` says which limit. Of code there is also
+    ``status`` is ok, error, signal, timeout, limit or failed; ``cause`` names the limit. Results of code also have
     ``result`` (the last expression, by media type), ``displays`` (figures and the like), ``error`` (the exception), and
-    what became of its variables: ``state`` is kept, reset or discarded.
+    ``state``, which tells whether the variables survived: kept, reset or discarded.
     """
 
     stdout: str
     stderr: str = ""
     exit_code: int = 0
     truncated: bool = False
-    # What the daemon knows beyond these.
+    # Further fields of the daemon's result.
     status: str = "ok"
     cause: Cause | None = None
     signal: str | None = None
@@ -203,12 +203,12 @@ class ExecResult:
 
     @property
     def text(self) -> str | None:
-        """The last expression of the code as text; None when there was none."""
+        """The last expression of the code as text; None if there was no expression."""
         return self.result.get("text/plain") if self.result else None
 
     @property
     def stdout_bytes(self) -> bytes:
-        """The very bytes, also where they are no UTF-8."""
+        """The exact bytes of stdout, even if they are not UTF-8."""
         return decoded(self.raw, "stdout") if "stdout" in self.raw else self.stdout.encode()
 
     @property
@@ -217,13 +217,13 @@ class ExecResult:
 
     @property
     def images(self) -> tuple[bytes, ...]:
-        """Everything that was displayed as PNG, and the last expression if it is one."""
+        """All displayed PNG images, and the last expression if it is one."""
         bundles = [d.data for d in self.displays] + ([self.result] if self.result else [])
         found = (form_bytes(bundle, "image/png") for bundle in bundles)
         return tuple(image for image in found if image is not None)
 
     def check(self) -> ExecResult:
-        """Itself when it went well, otherwise ExecutionFailed."""
+        """The result itself if it is ok; otherwise raise ExecutionFailed."""
         if self.ok:
             return self
         if self.error is not None:
@@ -259,7 +259,7 @@ class ExecResult:
 
 
 def _cause(obj: Mapping[str, Any]) -> Cause | None:
-    """Of /execute an object, of a sandbox's executions a word with its numbers beside it."""
+    """The cause: /execute sends an object; a sandbox's executions have a word, with its numbers beside it."""
     cause = obj.get("cause")
     if not cause:
         return None
@@ -270,14 +270,14 @@ def _code_error(obj: Mapping[str, Any]) -> CodeError:
     return CodeError(obj.get("name", ""), obj.get("value", ""), tuple(obj.get("traceback", ())))
 
 
-# ---- while it runs -----------------------------------------------------------------------------------------------------------
+# ---- events ------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Event:
     """One event of a stream.
 
-    ``type`` is started, stdout, stderr, display, result, error, progress or done. ``id`` is its number in the stream.
+    ``type`` is started, stdout, stderr, display, result, error, progress or done. ``id`` is the number of the event in the stream.
     """
 
     type: str
@@ -286,12 +286,12 @@ class Event:
 
     @property
     def text(self) -> str:
-        """Of stdout and stderr what was written; empty of all others."""
+        """The text of a stdout or stderr event; empty for all other types."""
         return str(self.data.get("data", "")) if self.type in ("stdout", "stderr") else ""
 
     @property
     def bytes(self) -> bytes:
-        """The same as bytes, exact."""
+        """The same as exact bytes."""
         return decoded(self.data, "data") if self.type in ("stdout", "stderr") else b""
 
     @property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""values.py - What stands for values of a sandbox that have no type of their own on this side.
+"""values.py - Classes for values of a sandbox that have no type of their own on this side.
 
-A Record for an object of a class that exists only there, an EnumValue for a member of such an enum; Array, Series and Frame where numpy
-and pandas are not installed. All of them are data and nothing else: no method of theirs looks anything up by a name that came with it.
+A Record stands for an object of a class that exists only in the sandbox, an EnumValue for a member of such an enum; Array, Series and
+Frame are used where numpy and pandas are not installed. All of them are data: none of their methods looks up a name that the sandbox sent.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 
 class BadValue(ValueError):
-    """A text that is no value: forged, cut, or beyond the limits."""
+    """The text is not a valid value: forged, cut, or beyond the limits."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Of one value. bytes: of its text; values: parts in all; depth: levels."""
+    """Limits of one value. bytes: size of its text; values: parts in all; depth: levels."""
 
     bytes: int = 64 << 20
     values: int = 4_000_000
@@ -61,12 +61,12 @@ class Record:
 
 
 def record_class(record: Record) -> str:
-    """The name of its class in the sandbox. A function, since every attribute may be a field."""
+    """The name of the record's class in the sandbox. This is a function because every attribute may be a field."""
     return str(object.__getattribute__(record, "_class"))
 
 
 def record_fields(record: Record) -> Dict[str, Any]:
-    """All of its fields."""
+    """All fields of the record."""
     return dict(object.__getattribute__(record, "_fields"))
 
 
@@ -88,7 +88,7 @@ class Array:
     data: bytes = dataclasses.field(repr=False)
 
     def flat(self) -> List[Any]:
-        """All numbers in order; of times, counts of their unit."""
+        """All numbers in order; times are counts of their unit."""
         kind, size = self.dtype[1], int(re.sub(r"\[.*", "", self.dtype[2:]))
         if kind == "c":
             parts = [n for (n,) in struct.iter_unpack("<f" if size == 8 else "<d", self.data)]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client. This is the source; tools/unasync.py makes the blocking twin in ../_sync from it."""
+"""The client. This is the source; tools/unasync.py makes the blocking client in ../_sync from it."""

@@ -23,12 +23,12 @@ from .workspaces import AsyncWorkspaces
 class AsyncCaisson(SandboxClient):
     """A client of the daemon at url (``http://``, ``https://`` or ``unix:``) or on a unix socket.
 
-    Without either it is where CAISSON_URL or CAISSON_SOCKET say, or where ``caisson serve`` listens by default. token is the
-    bearer token (CAISSON_TOKEN), ca_file vouches for a daemon's certificate (CAISSON_CA_FILE). timeout is how long the daemon may
-    be silent, in seconds; it does not apply to code and commands, which have times of their own. retries is how often a request
-    is sent again, where that is safe, and retry_wait the longest time that the daemon may tell us to wait before.
+    Without either, it uses the address in CAISSON_URL or CAISSON_SOCKET, or the default address of ``caisson serve``. token is
+    the bearer token (CAISSON_TOKEN), ca_file has CA certificates for the daemon (CAISSON_CA_FILE). timeout is how long the daemon
+    may send nothing, in seconds; it does not apply to code and commands, which have timeouts of their own. retries is how often a
+    request is sent again, if that is safe; retry_wait is the longest Retry-After that the client obeys.
 
-    It is a context: close it, or its connections stay open.
+    A client is a context manager: close it, or its connections stay open.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class AsyncCaisson(SandboxClient):
 
     @classmethod
     async def local(cls, *, fresh: bool = False, options: Sequence[str] = (), binary: Optional[str] = None, **kwargs: Any) -> AsyncCaisson:
-        """A client of the daemon that runs on this machine; when none does, of one that is started now.
+        """A client of the daemon that runs on this machine; if none runs, of a private daemon that is started now.
 
-        A daemon that is started so is reached by nobody else, is shared by all clients of this process that ask for one with the
-        same options, and ends with the last of them, or with the process, however that ends. fresh=True starts one in any case.
-        options are those of ``caisson serve``; binary is where caisson is, if not in CAISSON_BIN, PATH or beside a checkout.
+        No other program can reach a private daemon. All clients of this process with the same options share it, and it ends with
+        the last of them, or with the process, even if the process is killed. fresh=True always starts one. options are those of
+        ``caisson serve``; binary is the path of caisson, if it is not in CAISSON_BIN, in PATH or beside a checkout.
         """
         if not fresh and not options:
             client = cls(**kwargs)
@@ -77,7 +77,7 @@ class AsyncCaisson(SandboxClient):
         return client
 
     async def aclose(self) -> None:
-        """Close its connections. A daemon of its own ends when no other client of this process uses it."""
+        """Close the connections. A private daemon ends when no other client of this process uses it."""
         await self.transport.close()
         daemon, self._daemon = self._daemon, None
         if daemon is not None:
@@ -98,23 +98,23 @@ class AsyncCaisson(SandboxClient):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.transport.place}>"
 
-    # -- sandboxes with a name --
+    # -- named sandboxes --
 
     async def create(self, spec: Union[SandboxSpec, str, None] = None, **more: Any) -> AsyncSandbox:
-        """Make a sandbox: from a spec, or from a name and what SandboxSpec has. Without a name it gets one.
+        """Make a sandbox: from a spec, or from a name and fields of SandboxSpec. Without a name, the daemon chooses one.
 
-        The same again, with the same spec, is the same sandbox; with another it is SandboxExists.
+        The same call with the same spec returns the same sandbox; with another spec it raises SandboxExists.
         """
         if not isinstance(spec, SandboxSpec):
             spec = SandboxSpec(name=spec or f"sb-{uuid.uuid4().hex[:12]}", **more)
         elif more:
-            raise TypeError(f"a spec says it all; these are beside it: {', '.join(more)}")
+            raise TypeError(f"a spec takes no further arguments: {', '.join(more)}")
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         await self.transport.request("POST", "/v1/sandboxes", json=spec.to_json(), headers=headers, timeout=self.timeout)
         return AsyncSandbox(self.transport, spec.name)
 
     async def get(self, name: str) -> AsyncSandbox:
-        """A handle of one that exists; SandboxNotFound when it does not."""
+        """A handle of an existing sandbox; raises SandboxNotFound if there is none."""
         await self.transport.request("GET", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
         return AsyncSandbox(self.transport, name)
 
@@ -123,7 +123,7 @@ class AsyncCaisson(SandboxClient):
         return [info.name for info in await self.sandboxes()]
 
     async def sandboxes(self, labels: Optional[Mapping[str, str]] = None) -> List[SandboxInfo]:
-        """Your sandboxes; with labels those that have all of them."""
+        """Your sandboxes; with labels, those that have all of them."""
         wanted = [f"{key}={value}" for key, value in (labels or {}).items()]
         found: List[SandboxInfo] = []
         cursor: Optional[str] = None
@@ -136,20 +136,20 @@ class AsyncCaisson(SandboxClient):
                 return found
 
     async def remove(self, name: str) -> None:
-        """Whatever runs in it ends, and its name is free."""
+        """Remove a sandbox: everything in it ends, and its name can be used again."""
         await self.transport.request("DELETE", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
 
-    # -- once --
+    # -- one-shot runs --
 
     async def run_python(
         self, code: str, *, image: str = DEFAULT_IMAGE, timeout: Optional[float] = None, stdin: Optional[str] = None, **kwargs: Any
     ) -> ExecResult:
-        """Python in a sandbox of its own, which is gone afterwards. kwargs: as SandboxSpec has them."""
+        """Run Python in a sandbox of its own, which is removed afterwards. kwargs: fields of SandboxSpec."""
         body = given(code=code, timeout=timeout, stdin=stdin)
         return await self._once("/v1/run_python", body, image, kwargs)
 
     async def run_shell(self, script: str, *, image: str = DEFAULT_IMAGE, timeout: Optional[float] = None, **kwargs: Any) -> ExecResult:
-        """A shell script in a sandbox of its own, which is gone afterwards."""
+        """Run a shell script in a sandbox of its own, which is removed afterwards."""
         return await self._once("/v1/run_shell", given(script=script, timeout=timeout), image, kwargs)
 
     async def _once(self, path: str, body: Mapping[str, Any], image: str, spec: Mapping[str, Any]) -> ExecResult:
@@ -168,7 +168,7 @@ class AsyncCaisson(SandboxClient):
         stdin: Optional[str] = None,
         image: Optional[str] = None,
     ) -> ExecResult:
-        """Code in an interpreter that was ready before: a fresh one, or with a session_id that one, with its variables."""
+        """Run code in an interpreter that is ready: in a fresh one, or with session_id in the session's own, which keeps variables."""
         body = given(code=code, language=language, session_id=session_id, timeout=timeout, stdin=stdin, image=image)
         return ExecResult.from_json((await self.transport.request("POST", "/execute", json=body, timeout=None)).json())
 
@@ -182,12 +182,12 @@ class AsyncCaisson(SandboxClient):
         stdin: Optional[str] = None,
         image: Optional[str] = None,
     ) -> AsyncExecution:
-        """As execute(), with what it writes and displays while it runs: iterate over its events."""
+        """As execute(), with output and displays during the run: iterate over its events."""
         body = given(code=code, language=language, session_id=session_id, timeout=timeout, stdin=stdin, image=image)
         return AsyncExecution(self.transport, "/execute", body, session_id)
 
     async def install(self, package: str, *, version: Optional[str] = None) -> str:
-        """A python package for all of your sandboxes. Returns the version that was installed."""
+        """Install a python package for all of your sandboxes. Returns the installed version."""
         body = given(package=package, version=version)
         answer = await self.transport.request("POST", "/pip_install", json=body, timeout=None)
         return str(answer.json()["installed_version"])
@@ -195,16 +195,16 @@ class AsyncCaisson(SandboxClient):
     # -- tool calls that wait for a person --
 
     async def approvals(self) -> List[Approval]:
-        """Tool calls of code in your sandboxes that wait for your word, the newest first."""
+        """Tool calls of code in your sandboxes that wait for your decision, the newest first."""
         answer = await self.transport.request("GET", "/v1/approvals", timeout=self.timeout)
         return [Approval.from_json(a) for a in answer.json()["approvals"]]
 
     async def approve(self, approval: Union[str, Approval]) -> Approval:
-        """Let it be made."""
+        """Approve the call."""
         return await self._decide(approval, {"decision": "approve"})
 
     async def deny(self, approval: Union[str, Approval], reason: Optional[str] = None) -> Approval:
-        """The code is told, with the reason."""
+        """Deny the call; the code receives the reason."""
         return await self._decide(approval, given(decision="deny", reason=reason))
 
     async def _decide(self, approval: Union[str, Approval], body: Mapping[str, Any]) -> Approval:
@@ -215,11 +215,11 @@ class AsyncCaisson(SandboxClient):
     # -- the daemon --
 
     async def health(self) -> Mapping[str, Any]:
-        """State, version, isolation, pools, languages. A daemon that can not serve now is SandboxUnavailable."""
+        """State, version, isolation, pools, languages. Raises SandboxUnavailable if the daemon cannot serve now."""
         return self._object(await self.transport.request("GET", "/health", timeout=self.timeout))
 
     async def policy(self) -> Mapping[str, Any]:
-        """What the operator's policy lets you have, and how much of it is in use."""
+        """The limits of the operator's policy for you, and how much of them is in use."""
         return self._object(await self.transport.request("GET", "/v1/policy", timeout=self.timeout))
 
     @staticmethod

@@ -27,17 +27,17 @@ class AsyncFiles:
     def __init__(self, transport: AsyncTransport, base: str) -> None:
         self._transport, self._base = transport, base + "/files"
 
-    # -- contents --
+    # -- content --
 
     async def read(self, path: str) -> bytes:
-        """All of a file."""
+        """The whole content of a file."""
         return (await self._transport.request("GET", self._base, query={"path": path}, timeout=None)).body
 
     async def read_text(self, path: str, encoding: str = "utf-8") -> str:
         return (await self.read(path)).decode(encoding)
 
     async def open(self, path: str, *, offset: int = 0) -> AsyncBody:
-        """A file as pieces of bytes, from an offset on, to iterate over. Use it as a context, or close() it."""
+        """A file as pieces of bytes, from an offset on: iterate over it. Use it as a context manager, or close() it."""
         headers = {"Range": f"bytes={offset}-"} if offset else None
         return await self._transport.open("GET", self._base, query={"path": path}, headers=headers)
 
@@ -58,12 +58,12 @@ class AsyncFiles:
         return FileInfo.from_json(answer.json())
 
     async def upload(self, local: LocalPath, path: str, *, mode: Optional[str] = None, parents: bool = True) -> FileInfo:
-        """A file of this machine into the sandbox."""
+        """Copy a file of this machine into the sandbox."""
         with open(local, "rb") as f:
             return await self.write(path, pieces(f), mode=mode, parents=parents, length=size_left(f))
 
     async def download(self, path: str, local: LocalPath) -> int:
-        """A file of the sandbox onto this machine: whole, or not at all. Returns its size."""
+        """Copy a file of the sandbox to this machine: whole, or not at all. Returns its size."""
         where = Path(local)
         async with await self.open(path) as body:
             part = where.with_name(f".caisson-{uuid.uuid4().hex}")
@@ -83,7 +83,7 @@ class AsyncFiles:
     async def list(
         self, path: str = ".", *, recursive: bool = False, depth: Optional[int] = None, limit: Optional[int] = None
     ) -> List[FileInfo]:
-        """The entries of a directory, by name: all of them, or the first so many."""
+        """The entries of a directory, by name: all of them, or the first `limit`."""
         found: List[FileInfo] = []
         where: Optional[str] = self._base + "/list"
         most = PAGE if limit is None else min(limit, PAGE)
@@ -95,7 +95,7 @@ class AsyncFiles:
         return found[:limit]
 
     async def stat(self, path: str, *, follow: bool = True) -> FileInfo:
-        """What a name is; with follow=False of a link the link itself."""
+        """The properties of a name; with follow=False, those of a link itself."""
         query = given(path=path, follow=None if follow else False)
         return FileInfo.from_json((await self._transport.request("GET", self._base + "/stat", query=query)).json())
 
@@ -107,12 +107,12 @@ class AsyncFiles:
         return True
 
     async def move(self, source: str, to: str, *, overwrite: bool = False, parents: bool = False) -> None:
-        """Rename, in one step or not at all. ``to`` is the new name, never a directory to move it into."""
+        """Rename a file or directory, in one step or not at all. ``to`` is the new name, never a directory to move it into."""
         body = {"from": source, "to": to, "overwrite": overwrite, "parents": parents}
         await self._transport.request("POST", self._base + "/move", json=body)
 
     async def delete(self, path: str, *, recursive: bool = False) -> None:
-        """A file, a link itself, an empty directory; with recursive a directory with everything in it."""
+        """Delete a file, a link itself, or an empty directory; with recursive, a directory with everything in it."""
         query = given(path=path, recursive=recursive or None)
         await self._transport.request("DELETE", self._base, query=query)
 
@@ -123,11 +123,11 @@ class AsyncFiles:
     # -- whole directories --
 
     async def tar(self, path: str = ".") -> AsyncBody:
-        """A directory as a tar archive, as pieces of bytes. Use it as a context, or close() it."""
+        """A directory as a tar archive, as pieces of bytes. Use it as a context manager, or close() it."""
         return await self._transport.open("GET", self._base + "/tar", query={"path": path})
 
     async def untar(self, data: AsyncContent, path: str = ".", *, parents: bool = True, length: Optional[int] = None) -> int:
-        """Unpack a tar archive there, not compressed. Returns how many entries it had."""
+        """Unpack an uncompressed tar archive into a directory. Returns the number of its entries."""
         query = given(path=path, parents=parents or None)
         headers = {"Content-Type": "application/x-tar"}
         answer = await self._transport.request(
@@ -136,15 +136,15 @@ class AsyncFiles:
         return int(answer.json()["entries"])
 
     async def upload_dir(self, local: LocalPath, path: str = ".", *, parents: bool = True) -> int:
-        """A directory of this machine, with all in it. Returns how many entries it had."""
+        """Copy a directory of this machine with everything in it. Returns the number of its entries."""
         with tempfile.TemporaryFile() as f:
             pack(local, f)
             f.seek(0)
             return await self.untar(pieces(f), path, parents=parents, length=size_left(f))
 
     async def download_dir(self, path: str, local: LocalPath) -> List[str]:
-        """A directory of the sandbox into one of this machine, which is made. Files and directories only: returns what was
-        left out. Nothing is written outside of it, whatever the archive says."""
+        """Copy a directory of the sandbox into a directory of this machine, which is made. Only files and directories: returns
+        the names that were left out. Writes nothing outside of that directory, whatever the archive contains."""
         with tempfile.TemporaryFile() as f:
             await self._fetch(path, f)
             f.seek(0)
@@ -155,16 +155,16 @@ class AsyncFiles:
             async for piece in body:
                 f.write(piece)
 
-    # -- news --
+    # -- events --
 
     async def watch(self, path: str = ".", *, recursive: bool = False) -> AsyncWatch:
-        """News of a directory from now on: iterate over it. It is a context; leaving it ends the watching."""
+        """Events of a directory from now on: iterate over them. The watch is a context manager, and ends when it is left."""
         query = given(path=path, recursive=recursive or None)
         return AsyncWatch(await self._transport.open("GET", self._base + "/watch", query=query, timeout=45.0))
 
 
 class AsyncWatch:
-    """News of a directory, until it is closed or the directory is gone."""
+    """Events of a directory, until the watch is closed or the directory is removed."""
 
     def __init__(self, body: AsyncBody) -> None:
         self._body = body

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""parts.py - Ports, packages, the way out, and what was run: the smaller parts of a sandbox."""
+"""parts.py - Ports, packages, egress and executions: the smaller parts of a sandbox."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PAGE = 1000  # lines of one answer
 
 
 class AsyncPorts:
-    """``sandbox.ports``: services in the sandbox that are reached through the daemon."""
+    """``sandbox.ports``: services in the sandbox that clients reach through the daemon."""
 
     def __init__(self, transport: AsyncTransport, base: str) -> None:
         self._transport, self._base = transport, base + "/ports"
 
     async def open(self, port: int) -> Port:
-        """Open it. The url of the answer has a token of its own; who has it may use the service, and nothing else."""
+        """Open the port. The url in the answer has a token of its own: everybody who has it may use this service, and nothing else."""
         return Port.from_json((await self._transport.request("POST", f"{self._base}/{port}", json={})).json())
 
     async def get(self, port: int) -> Port:
@@ -32,23 +32,23 @@ class AsyncPorts:
         return [Port.from_json(p) for p in (await self._transport.request("GET", self._base)).json()["ports"]]
 
     async def close(self, port: int) -> None:
-        """Close it: what goes through it is cut off, and its token is worth nothing any more."""
+        """Close the port: its connections are closed, and its token becomes invalid."""
         await self._transport.request("DELETE", f"{self._base}/{port}")
 
 
 class AsyncPackages:
-    """``sandbox.packages``: brought in by the daemon, if its operator lets it."""
+    """``sandbox.packages``: the daemon installs them, if the operator allows it."""
 
     def __init__(self, transport: AsyncTransport, base: str) -> None:
         self._transport, self._base = transport, base + "/packages"
 
     async def install(self, *packages: str, language: str = "python") -> Installed:
-        """Names on the index, perhaps with versions: ``install("numpy>=1.26", "pandas")``."""
+        """Install packages of the index, with or without versions: ``install("numpy>=1.26", "pandas")``."""
         body = {"packages": list(packages), "language": language}
         return Installed.from_json((await self._transport.request("POST", self._base, json=body, timeout=None)).json())
 
     def stream(self, *packages: str, language: str = "python") -> AsyncInstallation:
-        """The same with events of its progress: iterate over it."""
+        """As install(), with events of the progress: iterate over it."""
         return AsyncInstallation(self._transport, self._base, {"packages": list(packages), "language": language})
 
     async def list(self) -> List[Package]:
@@ -56,7 +56,7 @@ class AsyncPackages:
 
 
 class AsyncEgress:
-    """``sandbox.egress``: what it may reach, by name, and what it does reach."""
+    """``sandbox.egress``: the hosts that the sandbox may reach, by name, and its connections."""
 
     def __init__(self, transport: AsyncTransport, base: str) -> None:
         self._transport, self._base = transport, base
@@ -65,12 +65,12 @@ class AsyncEgress:
         return list_of(await self._transport_json("/egress"))
 
     async def set(self, hosts: Iterable[str]) -> List[str]:
-        """From now on these and nothing else. Connections that are not allowed any more are cut."""
+        """Allow these hosts and no others from now on. Connections that the list does not allow are closed."""
         answer = await self._transport.request("PUT", self._base + "/egress", json={"egress": list(hosts)})
         return list_of(answer.json())
 
     async def net(self) -> Net:
-        """Connections, and numbers of bytes and of refusals."""
+        """Open connections, and numbers of bytes and of refusals."""
         return Net.from_json(await self._transport_json("/net"))  # type: ignore[arg-type]
 
     async def _transport_json(self, path: str) -> object:
@@ -82,13 +82,13 @@ def list_of(answer: object) -> List[str]:
 
 
 class AsyncExecutions:
-    """``sandbox.executions``: what runs, and what ran a short while ago."""
+    """``sandbox.executions``: executions that run, and those that ended a short while ago."""
 
     def __init__(self, transport: AsyncTransport, base: str, name: str) -> None:
         self._transport, self._base, self._name = transport, base + "/executions", name
 
     async def list(self) -> List[ExecutionInfo]:
-        """The oldest first."""
+        """All executions, the oldest first."""
         answer = await self._transport.request("GET", self._base)
         return [ExecutionInfo.from_json(e) for e in answer.json()["executions"]]
 
@@ -96,22 +96,22 @@ class AsyncExecutions:
         return ExecutionInfo.from_json((await self._transport.request("GET", self._at(execution_id))).json())
 
     def attach(self, execution_id: str, *, cursor: int = 0) -> AsyncExecution:
-        """The events of one that is or was streamed, from after a cursor on. Leaving it before its end interrupts it."""
+        """The events of a streamed execution, from after a cursor on. Leaving the stream before its end interrupts the execution."""
         return AsyncExecution(self._transport, self._base, {}, self._name, execution_id, cursor)
 
     async def interrupt(self, execution_id: str) -> None:
-        """As by Ctrl-C. NothingRuns when it is over."""
+        """Interrupt the execution, as Ctrl-C does. Raises NothingRuns if it has ended."""
         await self._transport.request("POST", self._at(execution_id) + "/interrupt", json={})
 
     async def output(self, execution_id: str, stream: str = "stdout", *, offset: int = 0, limit: int = 4 << 20) -> Output:
-        """What it wrote, by offset: also what was too much for its result."""
+        """The output by offset, including the part that was too long for the result."""
         query = {"stream": stream, "offset": offset, "limit": limit}
         return to_output(await self._transport.request("GET", self._at(execution_id) + "/output", query=query), offset)
 
     async def search(
         self, execution_id: str, pattern: str, *, glob: bool = False, stream: str = "stdout", limit: int = 100
     ) -> List[Match]:
-        """The first lines of its output that hold a text; with glob those that hold what `*` and `?` in it stand for."""
+        """The first lines of the output that contain a text; with glob, a pattern with `*` and `?`."""
         found: List[Match] = []
         offset: Optional[int] = 0
         while offset is not None and len(found) < limit:

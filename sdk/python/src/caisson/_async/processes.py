@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """processes.py - Processes of a sandbox that run in the background.
 
-They belong to the sandbox, not to who started them: a client that comes later finds them by id, with what they wrote, also for
-a few minutes after their end. Output is read by offset; follow() asks again and again, so that a broken connection loses nothing.
+They belong to the sandbox, not to the client that started them: another client finds them by id, with their output, also for a few
+minutes after their end. Output is read by offset; follow() repeats its request, so that a broken connection loses nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OUTPUT_PIECE = 4 << 20
 
 
 def to_output(answer: Response, offset: int) -> Output:
-    """From the headers of an answer that has output in it."""
+    """The Output in the headers and the body of an answer."""
     h = answer.headers
     total = int(h.get("x-output-bytes", 0))
     return Output(answer.body, offset, total, int(h.get("x-output-kept", total)), h.get("x-output-complete") == "true")
 
 
 class AsyncProcess:
-    """One process. info is what was last heard of it."""
+    """One process. info is its last known state."""
 
     def __init__(self, transport: AsyncTransport, base: str, info: ProcessInfo) -> None:
         self._transport = transport
@@ -44,47 +44,47 @@ class AsyncProcess:
         return f"<{type(self).__name__} {self.id} {self.info.cmd!r} {self.info.state}>"
 
     async def refresh(self) -> ProcessInfo:
-        """Ask about it."""
-        return self._heard(await self._transport.request("GET", self._base))
+        """Request the present state of the process."""
+        return self._updated(await self._transport.request("GET", self._base))
 
     async def wait(self, timeout: Optional[float] = None) -> ProcessInfo:
-        """Until it ends; with a timeout, until then: look at running."""
+        """Wait until the process ends, or until the timeout is over: then info.running is true."""
         left = timeout
         while True:
             now = WAIT_PIECE if left is None else min(left, WAIT_PIECE)
             body = {"timeout": max(now, 0.001)}
-            info = self._heard(await self._transport.request("POST", self._base + "/wait", json=body, timeout=now + 60))
+            info = self._updated(await self._transport.request("POST", self._base + "/wait", json=body, timeout=now + 60))
             if left is not None:
                 left -= now
             if not info.running or (left is not None and left <= 0):
                 return info
 
     async def signal(self, name: Union[str, int] = "TERM") -> ProcessInfo:
-        """To its whole process group."""
-        return self._heard(await self._transport.request("POST", self._base + "/signal", json={"signal": str(name)}))
+        """Send a signal to the process group."""
+        return self._updated(await self._transport.request("POST", self._base + "/signal", json={"signal": str(name)}))
 
     async def kill(self) -> ProcessInfo:
         return await self.signal("KILL")
 
     async def write(self, data: Union[str, bytes], *, close: bool = False) -> ProcessInfo:
-        """To its stdin. What it does not read soon is refused as Busy: try again then."""
+        """Write to stdin. Raises Busy if the process does not read fast enough: try again later."""
         raw = as_bytes(data)
         for at in range(0, len(raw), STDIN_PIECE):
             body = {"data_base64": base64.b64encode(raw[at : at + STDIN_PIECE]).decode()}
-            self._heard(await self._transport.request("POST", self._base + "/stdin", json=body))
+            self._updated(await self._transport.request("POST", self._base + "/stdin", json=body))
         return await self.close_stdin() if close else self.info
 
     async def close_stdin(self) -> ProcessInfo:
-        """End of file; on a terminal Ctrl-D."""
-        return self._heard(await self._transport.request("POST", self._base + "/stdin", json={"close": True}))
+        """Close stdin; on a terminal, send Ctrl-D."""
+        return self._updated(await self._transport.request("POST", self._base + "/stdin", json={"close": True}))
 
     async def output(self, stream: str = "stdout", *, offset: int = 0, limit: int = OUTPUT_PIECE) -> Output:
-        """What it wrote, from an offset on."""
+        """The output from an offset on."""
         query = {"stream": stream, "offset": offset, "limit": limit}
         return to_output(await self._transport.request("GET", self._base + "/output", query=query), offset)
 
     async def follow(self, stream: str = "stdout", *, offset: int = 0) -> AsyncIterator[bytes]:
-        """What it writes, as it comes, until it has ended."""
+        """The output while the process runs, until it has ended."""
         pause = 0.01
         while True:
             part = await self.output(stream, offset=offset)
@@ -99,15 +99,14 @@ class AsyncProcess:
                 pause = min(pause * 1.5, 0.5)
 
     async def attach(self, *, offset: Optional[int] = None, stream: Optional[str] = None) -> AsyncTerminal:
-        """What it writes as it writes it, and its input, over a WebSocket. Without an offset: all of it, and of a terminal what comes
-        from now on."""
+        """Live output and input over a WebSocket. Without an offset: all output, or on a terminal the output from now on."""
         return await attach(self._transport, self, self._base + "/attach", offset, stream, own=False)
 
     async def remove(self) -> None:
-        """Kill it and forget it, with its output."""
+        """Kill the process and remove it, with its output."""
         await self._transport.request("DELETE", self._base)
 
-    def _heard(self, answer: Response) -> ProcessInfo:
+    def _updated(self, answer: Response) -> ProcessInfo:
         self.info = ProcessInfo.from_json(answer.json())
         return self.info
 
@@ -155,16 +154,16 @@ class AsyncProcesses:
         env: Optional[Mapping[str, str]] = None,
         cwd: Optional[str] = None,
     ) -> AsyncTerminal:
-        """A program on a terminal of its own, which ends when that is closed."""
+        """Start a program on a terminal of its own. The program ends when the terminal is closed."""
         process = await self.start(cmd, args, env={"TERM": "xterm-256color", **(env or {})}, cwd=cwd, pty=True, rows=rows, cols=cols)
         return await attach(self._transport, process, f"{self._base}/{segment(process.id)}/attach", 0, None, own=True)
 
     async def get(self, process_id: str) -> AsyncProcess:
-        """One that runs, or ended a short while ago."""
+        """A process that runs, or that ended a short while ago."""
         return self._one((await self._transport.request("GET", f"{self._base}/{segment(process_id)}")).json())
 
     async def list(self) -> List[AsyncProcess]:
-        """In the order in which they were started."""
+        """All processes, in the order in which they were started."""
         return [self._one(p) for p in (await self._transport.request("GET", self._base)).json()["processes"]]
 
     def _one(self, obj: Mapping[str, object]) -> AsyncProcess:

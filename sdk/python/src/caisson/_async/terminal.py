@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""terminal.py - A process at the other end of a WebSocket: what it writes as it writes it, and what it is told.
+"""terminal.py - A process at the other end of a WebSocket: its live output, and its input.
 
-Binary messages are bytes, in both directions; text messages are JSON about the process. Several may be attached to one process,
-and leaving does nothing to it, unless it was started for this terminal alone.
+Binary messages are bytes, in both directions; text messages are JSON about the process. Several clients may be attached to one process.
+Leaving does not affect the process, unless it was started for this terminal alone.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MESSAGE_MAX = 16 << 20
 
 
 class AsyncTerminal:
-    """Iterate over it for what the process writes; then ``info`` says how it ended. It is a context.
+    """Iterate over it for the output of the process; then ``info`` describes how the process ended. It is a context manager.
 
-    process: the one that it is attached to
-    gap:     how many bytes of its output are not kept any more, and were left out
+    process: the process that it is attached to
+    gap:     the number of bytes of output that are no longer kept and were left out
     """
 
     def __init__(self, transport: AsyncTransport, process: AsyncProcess, own: bool) -> None:
@@ -54,7 +54,7 @@ class AsyncTerminal:
         self._decoder.feed(rest)
         return self
 
-    # -- what it writes --
+    # -- output --
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -66,7 +66,7 @@ class AsyncTerminal:
         return data
 
     async def read(self) -> bytes:
-        """Some more of it, as soon as there is some; empty when the process has ended."""
+        """The next output, as soon as there is some; empty when the process has ended."""
         while self._connection is not None:
             try:
                 opcode, payload = await self._message()
@@ -76,7 +76,7 @@ class AsyncTerminal:
             if opcode == BINARY and payload:
                 return payload
             if opcode == TEXT:
-                self._hear(json.loads(payload))
+                self._update(json.loads(payload))
             elif opcode == PING:
                 await self._send(PONG, payload)
             elif opcode == CLOSE:
@@ -84,7 +84,7 @@ class AsyncTerminal:
         return b""
 
     async def _message(self) -> Tuple[int, bytes]:
-        """The next one; the end of the connection counts as CLOSE."""
+        """The next message; the end of the connection counts as CLOSE."""
         assert self._connection is not None
         while True:
             try:
@@ -98,7 +98,7 @@ class AsyncTerminal:
                 return CLOSE, b""
             self._decoder.feed(data)
 
-    def _hear(self, about: Mapping[str, object]) -> None:
+    def _update(self, about: Mapping[str, object]) -> None:
         if about.get("type") == "exit":
             self.info = self.process.info = ProcessInfo.from_json({**self.process.info.raw, **about})
         elif about.get("type") == "gap":
@@ -106,24 +106,24 @@ class AsyncTerminal:
         elif about.get("type") == "error":
             raise error_from(about)
 
-    # -- what it is told --
+    # -- input --
 
     async def write(self, data: Union[str, bytes]) -> None:
-        """To its stdin: on a terminal, as if it were typed."""
+        """Write to stdin: on a terminal, like typed text."""
         await self._send(BINARY, as_bytes(data))
 
     async def resize(self, rows: int, cols: int) -> None:
         await self._send(TEXT, json.dumps({"type": "resize", "rows": rows, "cols": cols}).encode())
 
     async def eof(self) -> None:
-        """The end of its stdin; on a terminal Ctrl-D."""
+        """Close stdin; on a terminal, send Ctrl-D."""
         await self._send(TEXT, b'{"type": "eof"}')
 
     async def _send(self, opcode: int, payload: bytes) -> None:
         if self._connection is not None:
             await self._connection.write(frame(opcode, payload, os.urandom(4)))
 
-    # -- the end --
+    # -- end --
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None

@@ -28,17 +28,17 @@ class Files:
     def __init__(self, transport: Transport, base: str) -> None:
         self._transport, self._base = transport, base + "/files"
 
-    # -- contents --
+    # -- content --
 
     def read(self, path: str) -> bytes:
-        """All of a file."""
+        """The whole content of a file."""
         return (self._transport.request("GET", self._base, query={"path": path}, timeout=None)).body
 
     def read_text(self, path: str, encoding: str = "utf-8") -> str:
         return (self.read(path)).decode(encoding)
 
     def open(self, path: str, *, offset: int = 0) -> Body:
-        """A file as pieces of bytes, from an offset on, to iterate over. Use it as a context, or close() it."""
+        """A file as pieces of bytes, from an offset on: iterate over it. Use it as a context manager, or close() it."""
         headers = {"Range": f"bytes={offset}-"} if offset else None
         return self._transport.open("GET", self._base, query={"path": path}, headers=headers)
 
@@ -59,12 +59,12 @@ class Files:
         return FileInfo.from_json(answer.json())
 
     def upload(self, local: LocalPath, path: str, *, mode: Optional[str] = None, parents: bool = True) -> FileInfo:
-        """A file of this machine into the sandbox."""
+        """Copy a file of this machine into the sandbox."""
         with open(local, "rb") as f:
             return self.write(path, pieces(f), mode=mode, parents=parents, length=size_left(f))
 
     def download(self, path: str, local: LocalPath) -> int:
-        """A file of the sandbox onto this machine: whole, or not at all. Returns its size."""
+        """Copy a file of the sandbox to this machine: whole, or not at all. Returns its size."""
         where = Path(local)
         with self.open(path) as body:
             part = where.with_name(f".caisson-{uuid.uuid4().hex}")
@@ -84,7 +84,7 @@ class Files:
     def list(
         self, path: str = ".", *, recursive: bool = False, depth: Optional[int] = None, limit: Optional[int] = None
     ) -> List[FileInfo]:
-        """The entries of a directory, by name: all of them, or the first so many."""
+        """The entries of a directory, by name: all of them, or the first `limit`."""
         found: List[FileInfo] = []
         where: Optional[str] = self._base + "/list"
         most = PAGE if limit is None else min(limit, PAGE)
@@ -96,7 +96,7 @@ class Files:
         return found[:limit]
 
     def stat(self, path: str, *, follow: bool = True) -> FileInfo:
-        """What a name is; with follow=False of a link the link itself."""
+        """The properties of a name; with follow=False, those of a link itself."""
         query = given(path=path, follow=None if follow else False)
         return FileInfo.from_json((self._transport.request("GET", self._base + "/stat", query=query)).json())
 
@@ -108,12 +108,12 @@ class Files:
         return True
 
     def move(self, source: str, to: str, *, overwrite: bool = False, parents: bool = False) -> None:
-        """Rename, in one step or not at all. ``to`` is the new name, never a directory to move it into."""
+        """Rename a file or directory, in one step or not at all. ``to`` is the new name, never a directory to move it into."""
         body = {"from": source, "to": to, "overwrite": overwrite, "parents": parents}
         self._transport.request("POST", self._base + "/move", json=body)
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        """A file, a link itself, an empty directory; with recursive a directory with everything in it."""
+        """Delete a file, a link itself, or an empty directory; with recursive, a directory with everything in it."""
         query = given(path=path, recursive=recursive or None)
         self._transport.request("DELETE", self._base, query=query)
 
@@ -124,11 +124,11 @@ class Files:
     # -- whole directories --
 
     def tar(self, path: str = ".") -> Body:
-        """A directory as a tar archive, as pieces of bytes. Use it as a context, or close() it."""
+        """A directory as a tar archive, as pieces of bytes. Use it as a context manager, or close() it."""
         return self._transport.open("GET", self._base + "/tar", query={"path": path})
 
     def untar(self, data: Content, path: str = ".", *, parents: bool = True, length: Optional[int] = None) -> int:
-        """Unpack a tar archive there, not compressed. Returns how many entries it had."""
+        """Unpack an uncompressed tar archive into a directory. Returns the number of its entries."""
         query = given(path=path, parents=parents or None)
         headers = {"Content-Type": "application/x-tar"}
         answer = self._transport.request(
@@ -137,15 +137,15 @@ class Files:
         return int(answer.json()["entries"])
 
     def upload_dir(self, local: LocalPath, path: str = ".", *, parents: bool = True) -> int:
-        """A directory of this machine, with all in it. Returns how many entries it had."""
+        """Copy a directory of this machine with everything in it. Returns the number of its entries."""
         with tempfile.TemporaryFile() as f:
             pack(local, f)
             f.seek(0)
             return self.untar(pieces(f), path, parents=parents, length=size_left(f))
 
     def download_dir(self, path: str, local: LocalPath) -> List[str]:
-        """A directory of the sandbox into one of this machine, which is made. Files and directories only: returns what was
-        left out. Nothing is written outside of it, whatever the archive says."""
+        """Copy a directory of the sandbox into a directory of this machine, which is made. Only files and directories: returns
+        the names that were left out. Writes nothing outside of that directory, whatever the archive contains."""
         with tempfile.TemporaryFile() as f:
             self._fetch(path, f)
             f.seek(0)
@@ -156,16 +156,16 @@ class Files:
             for piece in body:
                 f.write(piece)
 
-    # -- news --
+    # -- events --
 
     def watch(self, path: str = ".", *, recursive: bool = False) -> Watch:
-        """News of a directory from now on: iterate over it. It is a context; leaving it ends the watching."""
+        """Events of a directory from now on: iterate over them. The watch is a context manager, and ends when it is left."""
         query = given(path=path, recursive=recursive or None)
         return Watch(self._transport.open("GET", self._base + "/watch", query=query, timeout=45.0))
 
 
 class Watch:
-    """News of a directory, until it is closed or the directory is gone."""
+    """Events of a directory, until the watch is closed or the directory is removed."""
 
     def __init__(self, body: Body) -> None:
         self._body = body

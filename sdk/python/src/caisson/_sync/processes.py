@@ -2,8 +2,8 @@
 # Made from ../_async/processes.py by tools/unasync.py. Change it there.
 """processes.py - Processes of a sandbox that run in the background.
 
-They belong to the sandbox, not to who started them: a client that comes later finds them by id, with what they wrote, also for
-a few minutes after their end. Output is read by offset; follow() asks again and again, so that a broken connection loses nothing.
+They belong to the sandbox, not to the client that started them: another client finds them by id, with their output, also for a few
+minutes after their end. Output is read by offset; follow() repeats its request, so that a broken connection loses nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ OUTPUT_PIECE = 4 << 20
 
 
 def to_output(answer: Response, offset: int) -> Output:
-    """From the headers of an answer that has output in it."""
+    """The Output in the headers and the body of an answer."""
     h = answer.headers
     total = int(h.get("x-output-bytes", 0))
     return Output(answer.body, offset, total, int(h.get("x-output-kept", total)), h.get("x-output-complete") == "true")
 
 
 class Process:
-    """One process. info is what was last heard of it."""
+    """One process. info is its last known state."""
 
     def __init__(self, transport: Transport, base: str, info: ProcessInfo) -> None:
         self._transport = transport
@@ -45,47 +45,47 @@ class Process:
         return f"<{type(self).__name__} {self.id} {self.info.cmd!r} {self.info.state}>"
 
     def refresh(self) -> ProcessInfo:
-        """Ask about it."""
-        return self._heard(self._transport.request("GET", self._base))
+        """Request the present state of the process."""
+        return self._updated(self._transport.request("GET", self._base))
 
     def wait(self, timeout: Optional[float] = None) -> ProcessInfo:
-        """Until it ends; with a timeout, until then: look at running."""
+        """Wait until the process ends, or until the timeout is over: then info.running is true."""
         left = timeout
         while True:
             now = WAIT_PIECE if left is None else min(left, WAIT_PIECE)
             body = {"timeout": max(now, 0.001)}
-            info = self._heard(self._transport.request("POST", self._base + "/wait", json=body, timeout=now + 60))
+            info = self._updated(self._transport.request("POST", self._base + "/wait", json=body, timeout=now + 60))
             if left is not None:
                 left -= now
             if not info.running or (left is not None and left <= 0):
                 return info
 
     def signal(self, name: Union[str, int] = "TERM") -> ProcessInfo:
-        """To its whole process group."""
-        return self._heard(self._transport.request("POST", self._base + "/signal", json={"signal": str(name)}))
+        """Send a signal to the process group."""
+        return self._updated(self._transport.request("POST", self._base + "/signal", json={"signal": str(name)}))
 
     def kill(self) -> ProcessInfo:
         return self.signal("KILL")
 
     def write(self, data: Union[str, bytes], *, close: bool = False) -> ProcessInfo:
-        """To its stdin. What it does not read soon is refused as Busy: try again then."""
+        """Write to stdin. Raises Busy if the process does not read fast enough: try again later."""
         raw = as_bytes(data)
         for at in range(0, len(raw), STDIN_PIECE):
             body = {"data_base64": base64.b64encode(raw[at : at + STDIN_PIECE]).decode()}
-            self._heard(self._transport.request("POST", self._base + "/stdin", json=body))
+            self._updated(self._transport.request("POST", self._base + "/stdin", json=body))
         return self.close_stdin() if close else self.info
 
     def close_stdin(self) -> ProcessInfo:
-        """End of file; on a terminal Ctrl-D."""
-        return self._heard(self._transport.request("POST", self._base + "/stdin", json={"close": True}))
+        """Close stdin; on a terminal, send Ctrl-D."""
+        return self._updated(self._transport.request("POST", self._base + "/stdin", json={"close": True}))
 
     def output(self, stream: str = "stdout", *, offset: int = 0, limit: int = OUTPUT_PIECE) -> Output:
-        """What it wrote, from an offset on."""
+        """The output from an offset on."""
         query = {"stream": stream, "offset": offset, "limit": limit}
         return to_output(self._transport.request("GET", self._base + "/output", query=query), offset)
 
     def follow(self, stream: str = "stdout", *, offset: int = 0) -> Iterator[bytes]:
-        """What it writes, as it comes, until it has ended."""
+        """The output while the process runs, until it has ended."""
         pause = 0.01
         while True:
             part = self.output(stream, offset=offset)
@@ -100,15 +100,14 @@ class Process:
                 pause = min(pause * 1.5, 0.5)
 
     def attach(self, *, offset: Optional[int] = None, stream: Optional[str] = None) -> Terminal:
-        """What it writes as it writes it, and its input, over a WebSocket. Without an offset: all of it, and of a terminal what comes
-        from now on."""
+        """Live output and input over a WebSocket. Without an offset: all output, or on a terminal the output from now on."""
         return attach(self._transport, self, self._base + "/attach", offset, stream, own=False)
 
     def remove(self) -> None:
-        """Kill it and forget it, with its output."""
+        """Kill the process and remove it, with its output."""
         self._transport.request("DELETE", self._base)
 
-    def _heard(self, answer: Response) -> ProcessInfo:
+    def _updated(self, answer: Response) -> ProcessInfo:
         self.info = ProcessInfo.from_json(answer.json())
         return self.info
 
@@ -156,16 +155,16 @@ class Processes:
         env: Optional[Mapping[str, str]] = None,
         cwd: Optional[str] = None,
     ) -> Terminal:
-        """A program on a terminal of its own, which ends when that is closed."""
+        """Start a program on a terminal of its own. The program ends when the terminal is closed."""
         process = self.start(cmd, args, env={"TERM": "xterm-256color", **(env or {})}, cwd=cwd, pty=True, rows=rows, cols=cols)
         return attach(self._transport, process, f"{self._base}/{segment(process.id)}/attach", 0, None, own=True)
 
     def get(self, process_id: str) -> Process:
-        """One that runs, or ended a short while ago."""
+        """A process that runs, or that ended a short while ago."""
         return self._one((self._transport.request("GET", f"{self._base}/{segment(process_id)}")).json())
 
     def list(self) -> List[Process]:
-        """In the order in which they were started."""
+        """All processes, in the order in which they were started."""
         return [self._one(p) for p in (self._transport.request("GET", self._base)).json()["processes"]]
 
     def _one(self, obj: Mapping[str, object]) -> Process:

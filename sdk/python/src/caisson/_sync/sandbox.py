@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Made from ../_async/sandbox.py by tools/unasync.py. Change it there.
-"""sandbox.py - A sandbox with a name, and everything that can be done in it.
+"""sandbox.py - A named sandbox and all operations on it.
 
-The handle holds nothing but the name: any number of clients may have one for the same sandbox, and it goes on without them. As a
-context it is removed at the end.
+The handle has only the name: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
+context manager, the handle removes the sandbox at the end.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Sandbox:
         with contextlib.suppress(NotFound):
             self.remove()
 
-    # -- running things --
+    # -- executions --
 
     def exec(
         self,
@@ -65,8 +65,8 @@ class Sandbox:
     ) -> ExecResult:
         """Run a program; no shell reads its arguments. timeout is in seconds, rounded up.
 
-        When the caller gives up it is ended, unless it has an idempotency_key: then it goes on, and the same call with the
-        same key gets the same answer.
+        If the caller cancels the call, the program is ended, unless the call has an idempotency_key: then the program continues,
+        and the same call with the same key returns its result.
         """
         return self._run("/exec", self._exec_body(cmd, args, timeout, env, cwd, stdin), idempotency_key)
 
@@ -80,7 +80,7 @@ class Sandbox:
         stdin: Optional[str] = None,
         idempotency_key: Optional[str] = None,
     ) -> ExecResult:
-        """Run a script by a fresh bash. As exec()."""
+        """Run a script in a new bash. As exec()."""
         return self._run("/shell", self._shell_body(script, timeout, env, cwd, stdin), idempotency_key)
 
     def execute(
@@ -105,7 +105,7 @@ class Sandbox:
         cwd: Optional[str] = None,
         stdin: Optional[str] = None,
     ) -> Execution:
-        """As exec(), with what it writes while it runs: iterate over its events."""
+        """As exec(), with output during the run: iterate over its events."""
         return self._stream("/exec", self._exec_body(cmd, args, timeout, env, cwd, stdin))
 
     def stream_shell(
@@ -117,48 +117,48 @@ class Sandbox:
         cwd: Optional[str] = None,
         stdin: Optional[str] = None,
     ) -> Execution:
-        """As shell(), with what it writes while it runs."""
+        """As shell(), with output during the run."""
         return self._stream("/shell", self._shell_body(script, timeout, env, cwd, stdin))
 
     def stream(
         self, code: str, *, language: Optional[str] = None, timeout: Optional[float] = None, stdin: Optional[str] = None
     ) -> Execution:
-        """As execute(), with what it writes and displays while it runs."""
+        """As execute(), with output and displays during the run."""
         return self._stream("/execute", self._code_body(code, language, timeout, stdin))
 
     def interrupt(self) -> None:
-        """The code that runs in it gets a KeyboardInterrupt, or its language's like. NothingRuns when none does."""
+        """Raise a KeyboardInterrupt, or its equivalent in the language, in the running code. Raises NothingRuns if no code runs."""
         self._transport.request("POST", self._base + "/interrupt", json={})
 
-    # -- its life --
+    # -- life --
 
     def info(self) -> SandboxInfo:
-        """State, spec, what it used, and its receipt: the layers in force, as read from its processes."""
+        """State, spec, usage, and the receipt: the layers in force, as read from the sandbox's processes."""
         return SandboxInfo.from_json((self._transport.request("GET", self._base)).json())
 
     def extend(self, seconds: int) -> SandboxInfo:
-        """It is removed in so many seconds from now, not earlier."""
+        """Set the end of the sandbox to this number of seconds from now."""
         return self._life("/extend", {"seconds": seconds})
 
     def stop(self, *, grace: Optional[float] = None) -> None:
-        """SIGTERM to everything in it, and its end when all has ended or after the grace (5 s). Its name stays."""
+        """Send SIGTERM to everything in the sandbox, and end it when all has ended, or after the grace period (5 s). The name stays."""
         self._life("/stop", given(grace_seconds=whole_seconds(grace)))
 
     def kill(self) -> None:
-        """Its end, at once. Its name stays."""
+        """End the sandbox at once. The name stays."""
         self._life("/kill", {})
 
     def remove(self) -> None:
-        """Its end, and its name is free."""
+        """End the sandbox and free its name."""
         self._transport.request("DELETE", self._base)
 
     def logs(self, *, tail: Optional[int] = None) -> str:
-        """What code and commands wrote lately, 64 KiB of it; with tail only so many lines."""
+        """The last 64 KiB of output of code and commands; with tail, only that number of lines."""
         answer = self._transport.request("GET", self._base + "/logs", query=given(tail=tail))
         return answer.body.decode("utf-8", "replace")
 
     def artifacts(self, execution: Union[str, ExecResult], *, inline: bool = True) -> List[Artifact]:
-        """Files below /workspace that were made or changed while it ran."""
+        """Files below /workspace that were made or changed during the execution."""
         execution_id = execution if isinstance(execution, str) else execution.execution_id
         found: List[Artifact] = []
         path: Optional[str] = self._base + "/artifacts"

@@ -2,10 +2,10 @@
 # Made from ../_async/stream.py by tools/unasync.py. Change it there.
 """stream.py - Executions whose events are read while they run.
 
-A stream begins with its first event, or on entering it as a context. When its connection breaks it is taken up again after
-the last event that was seen, so that none is lost and none comes twice; that needs an execution that has a name, which is
-everything but code in a sandbox without one. Leaving a stream before its end, by close(), by an exception or by a cancelled
-task, interrupts what runs.
+A stream begins with its first event, or when it is entered as a context manager. After a broken connection it resumes after the
+last event that was read, so that no event is lost or repeated; this requires a named execution, which all are except code in a
+sandbox without a name. Leaving a stream before its end, by close(), by an exception or by a cancelled task, interrupts the
+execution.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .._wire import EventDecoder, segment
 from ..errors import CaissonError, ConnectionLost, NotFound, ProtocolError, SandboxUnavailable, StreamGone
 from ..types import Event, ExecResult
 
-SILENCE = 45.0  # the daemon says something every 15 seconds
+SILENCE = 45.0  # the daemon sends something every 15 seconds
 RESUMES = 8
 
 Stream = TypeVar("Stream", bound="EventStream")
 
 
 class EventStream:
-    """Events of one request, until `done`. Iterate over it; then last is the data of that event."""
+    """Events of one request, until `done`. Iterate over it; then last is the data of the last event."""
 
     def __init__(self, transport: Transport, path: str, body: Mapping[str, Any]) -> None:
         self._transport, self._path = transport, path
@@ -65,7 +65,7 @@ class EventStream:
         return self._note(self._ready.pop(0))
 
     def close(self) -> None:
-        """Has no effect on a stream that is over; otherwise what runs is interrupted."""
+        """Close the stream. If it is not at its end, the execution is interrupted."""
         body, self._body = self._body, None
         begun, self._over = body is not None and not self._over, True
         if body is not None:
@@ -111,11 +111,11 @@ class EventStream:
             self._ready.append(to_event(one.event, about, one.id))
 
     def _again(self, why: CaissonError) -> None:
-        """Nothing to go back to, here."""
+        """There is nothing to resume here."""
         raise why
 
     def _cancel(self) -> None:
-        """The closed connection says it."""
+        """Closing the connection cancels the request."""
 
     def _note(self, event: Event) -> Event:
         if event.id is not None:
@@ -133,7 +133,7 @@ class EventStream:
 
 
 class Execution(EventStream):
-    """Code or a command that runs. sandbox is the name that it can be found under again, or None."""
+    """Code or a command that runs. sandbox is the name under which it can be found again, or None."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Execution(EventStream):
         self.cursor = cursor
 
     def result(self) -> ExecResult:
-        """Read to the end. How it ended."""
+        """Read to the end and return the result."""
         for _ in self:
             pass
         if self.last is None:
@@ -160,11 +160,11 @@ class Execution(EventStream):
         return ExecResult.from_json(self.last)
 
     def interrupt(self) -> None:
-        """As by Ctrl-C. The stream goes on, to the result."""
+        """Interrupt the execution, as Ctrl-C does. The stream continues to the result."""
         if self._sandbox is None or self.execution_id is None:
             self.close()
             return
-        with contextlib.suppress(NotFound):  # it has ended meanwhile
+        with contextlib.suppress(NotFound):  # it has ended in the meantime
             self._transport.request("POST", self._where("interrupt"), json={}, timeout=10.0)
 
     def _where(self, what: str) -> str:
@@ -188,7 +188,7 @@ class Execution(EventStream):
         )
 
     def _again(self, why: CaissonError) -> None:
-        """From the event after the last one on. What was half read of one is read again."""
+        """Continue after the last event. An event that was read in part is read again."""
         if self._body is not None:
             self._body.close()
         self._decoder = EventDecoder()
@@ -200,7 +200,7 @@ class Execution(EventStream):
                 self._body = self._rest()
                 return
             except (NotFound, StreamGone) as e:
-                raise ConnectionLost(f"the stream was cut, and can not be taken up again: {e.message}") from why
+                raise ConnectionLost(f"the stream was cut and cannot be resumed: {e.message}") from why
             except SandboxUnavailable as e:
                 why = e
                 sleep(0.1 * self._resumed)
@@ -219,4 +219,4 @@ class Execution(EventStream):
 
 
 class Installation(EventStream):
-    """Packages on their way: events of type progress, then done."""
+    """An installation of packages: events of type progress, then done."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Made from ../_async/terminal.py by tools/unasync.py. Change it there.
-"""terminal.py - A process at the other end of a WebSocket: what it writes as it writes it, and what it is told.
+"""terminal.py - A process at the other end of a WebSocket: its live output, and its input.
 
-Binary messages are bytes, in both directions; text messages are JSON about the process. Several may be attached to one process,
-and leaving does nothing to it, unless it was started for this terminal alone.
+Binary messages are bytes, in both directions; text messages are JSON about the process. Several clients may be attached to one process.
+Leaving does not affect the process, unless it was started for this terminal alone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MESSAGE_MAX = 16 << 20
 
 
 class Terminal:
-    """Iterate over it for what the process writes; then ``info`` says how it ended. It is a context.
+    """Iterate over it for the output of the process; then ``info`` describes how the process ended. It is a context manager.
 
-    process: the one that it is attached to
-    gap:     how many bytes of its output are not kept any more, and were left out
+    process: the process that it is attached to
+    gap:     the number of bytes of output that are no longer kept and were left out
     """
 
     def __init__(self, transport: Transport, process: Process, own: bool) -> None:
@@ -55,7 +55,7 @@ class Terminal:
         self._decoder.feed(rest)
         return self
 
-    # -- what it writes --
+    # -- output --
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -67,7 +67,7 @@ class Terminal:
         return data
 
     def read(self) -> bytes:
-        """Some more of it, as soon as there is some; empty when the process has ended."""
+        """The next output, as soon as there is some; empty when the process has ended."""
         while self._connection is not None:
             try:
                 opcode, payload = self._message()
@@ -77,7 +77,7 @@ class Terminal:
             if opcode == BINARY and payload:
                 return payload
             if opcode == TEXT:
-                self._hear(json.loads(payload))
+                self._update(json.loads(payload))
             elif opcode == PING:
                 self._send(PONG, payload)
             elif opcode == CLOSE:
@@ -85,7 +85,7 @@ class Terminal:
         return b""
 
     def _message(self) -> Tuple[int, bytes]:
-        """The next one; the end of the connection counts as CLOSE."""
+        """The next message; the end of the connection counts as CLOSE."""
         assert self._connection is not None
         while True:
             try:
@@ -99,7 +99,7 @@ class Terminal:
                 return CLOSE, b""
             self._decoder.feed(data)
 
-    def _hear(self, about: Mapping[str, object]) -> None:
+    def _update(self, about: Mapping[str, object]) -> None:
         if about.get("type") == "exit":
             self.info = self.process.info = ProcessInfo.from_json({**self.process.info.raw, **about})
         elif about.get("type") == "gap":
@@ -107,24 +107,24 @@ class Terminal:
         elif about.get("type") == "error":
             raise error_from(about)
 
-    # -- what it is told --
+    # -- input --
 
     def write(self, data: Union[str, bytes]) -> None:
-        """To its stdin: on a terminal, as if it were typed."""
+        """Write to stdin: on a terminal, like typed text."""
         self._send(BINARY, as_bytes(data))
 
     def resize(self, rows: int, cols: int) -> None:
         self._send(TEXT, json.dumps({"type": "resize", "rows": rows, "cols": cols}).encode())
 
     def eof(self) -> None:
-        """The end of its stdin; on a terminal Ctrl-D."""
+        """Close stdin; on a terminal, send Ctrl-D."""
         self._send(TEXT, b'{"type": "eof"}')
 
     def _send(self, opcode: int, payload: bytes) -> None:
         if self._connection is not None:
             self._connection.write(frame(opcode, payload, os.urandom(4)))
 
-    # -- the end --
+    # -- end --
 
     def _hang_up(self) -> None:
         connection, self._connection = self._connection, None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Made from ../_async/workspaces.py by tools/unasync.py. Change it there.
-"""workspaces.py - Directories that outlive sandboxes, and what a sandbox has changed in its copy of one."""
+"""workspaces.py - Directories that outlive sandboxes, and the changes of a sandbox in its copy of one."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Workspaces:
         quota_files: Optional[int] = None,
         labels: Optional[Mapping[str, str]] = None,
     ) -> Workspace:
-        """Make one. Asked for again it is the same one."""
+        """Make a workspace. The same call again returns the same workspace."""
         body = given(name=name, quota_mib=quota_mib, quota_files=quota_files, labels=dict(labels) if labels else None)
         return Workspace.from_json((self._transport.request("POST", BASE, json=body)).json())
 
     def get(self, name: str) -> Workspace:
-        """With how much is in it."""
+        """A workspace, with its number of bytes and files."""
         return Workspace.from_json((self._transport.request("GET", f"{BASE}/{segment(name)}")).json())
 
     def list(self, labels: Optional[Mapping[str, str]] = None) -> List[Workspace]:
-        """Yours, by name; with labels those that have all of them."""
+        """Your workspaces, by name; with labels, those that have all of them."""
         wanted = [f"{key}={value}" for key, value in (labels or {}).items()]
         found: List[Workspace] = []
         cursor: Optional[str] = None
@@ -50,24 +50,24 @@ class Workspaces:
                 return found
 
     def remove(self, name: str) -> None:
-        """With everything in it. Not while sandboxes use it."""
+        """Remove a workspace with everything in it. Refused while sandboxes use it."""
         self._transport.request("DELETE", f"{BASE}/{segment(name)}")
 
 
 class WorkspaceCopy:
-    """``sandbox.workspace``: of a sandbox that works on a copy of its workspace, which is the default."""
+    """``sandbox.workspace``: for a sandbox that has a copy of its workspace, which is the default."""
 
     def __init__(self, transport: Transport, base: str) -> None:
         self._transport, self._base = transport, base + "/workspace"
 
     def diff(self) -> Changes:
-        """What it has changed so far."""
+        """The changes so far."""
         return Changes.from_json((self._transport.request("GET", self._base + "/diff", timeout=None)).json())
 
     def commit(self) -> Changes:
-        """The workspace gets all of it or nothing. WorkspaceConflict where others have changed the same paths meanwhile."""
+        """Write all changes to the workspace, or none. Raises WorkspaceConflict if others have changed the same paths in the meantime."""
         return Changes.from_json((self._transport.request("POST", self._base + "/commit", json={}, timeout=None)).json())
 
     def discard(self) -> None:
-        """It begins anew, with the workspace as that is now; what runs in it ends."""
+        """Replace the copy with the present workspace; everything that runs in the sandbox ends."""
         self._transport.request("POST", self._base + "/discard", json={}, timeout=None)
