@@ -49,7 +49,7 @@ def kernel(start_python):
 
 @pytest.fixture(scope="module")
 def shared_kernel(tmp_path_factory, python_argv):
-    """One kernel for many small cases, none of which may harm the next: that is part of what they show."""
+    """One kernel for many small cases, none of which may harm the next: this is part of the test."""
     kernel = Kernel([*python_argv, GUEST / "python"], cwd=tmp_path_factory.mktemp("shared"))
     yield kernel
     kernel.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""drivers.py - The kernels that are one file for another interpreter: how each starts, and its words for what the tests need of all."""
+"""drivers.py - The kernels that are one file for another interpreter: how each starts, and its code for the cases that all share."""
 from dataclasses import dataclass
 
 import pytest
@@ -17,7 +17,7 @@ class Driver:
     own_pid: str  # prints the kernel's pid
     loop: str     # prints "go", and never ends
     nothing: str  # an execution without an effect
-    tidy: str = ""       # undoes what interrupted code has left
+    tidy: str = ""       # undoes the effects of interrupted code
     lingering: str = ""  # leaves something that would go on
     slow: bool = False   # to start: one kernel serves many tests
     storms: bool = True  # many interrupts of one execution

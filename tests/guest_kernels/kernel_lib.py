@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel_lib.py - The host's side of a kernel, for tests: starts a driver, speaks its JSON lines, keeps what it printed.
+"""kernel_lib.py - The host's side of a kernel, for tests: starts a driver, exchanges JSON lines with it, keeps its output.
 
 One thread and one select: before a control message is looked at, 1 and 2 are read until they are empty. All that a kernel wrote
 before a message is therefore in `stdout` and `stderr` when the message is seen, as in the real host.

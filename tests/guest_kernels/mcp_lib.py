@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mcp_lib.py - A host that answers a kernel's requests, for tests: three servers, a memory, and a list of what was asked."""
+"""mcp_lib.py - A host that answers a kernel's requests, for tests: three servers, a memory, and a list of the requests."""
 import json
 
 WEATHER = {"name": "weather", "alias": "weather", "description": "Weather of cities"}

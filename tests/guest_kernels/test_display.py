@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_display.py - Values become MIME bundles within their limits; IPython's names and matplotlib work without asking.
 
-Tests of the stand-ins and of figures run in processes of their own: they change what `import` does.
+Tests of the stand-ins and of figures run in processes of their own: they change the effect of `import`.
 """
 import base64
 import json
@@ -269,7 +269,7 @@ def test_display_classes_read_files(tmp_path):
 @pytest.fixture
 def script():
     def run(code, path=(), env=None, prepare="standins.install()"):
-        """Run code with the stand-ins installed; what it printed. `sent` has the messages."""
+        """Run code with the stand-ins installed; returns its output. `sent` has the messages."""
         head = """
             import sys
             sys.path[:0] = %r

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_magics.py - Notebook syntax in a Python kernel: what is rewritten, what is left alone, and what it then does.
+"""test_magics.py - Notebook syntax in a Python kernel: rewritten text, unchanged text, and the effects.
 
 The first half calls the modules; the second drives a whole kernel as the host does. Interrupts, tracebacks and the
 order of output only mean something there.
@@ -363,7 +363,7 @@ def test_notebook_preludes(capsys):
     assert capsys.readouterr() == ("", "") and display.figure_formats == {"retina"}
     run("%config InlineBackend.figure_formats = ['svg', 'png']")
     assert display.figure_formats == {"svg", "png"}
-    with pytest.raises(magics.UsageError, match="png, retina or svg, not as bmp"):
+    with pytest.raises(magics.UsageError, match="unknown figure format: bmp; use png, retina or svg"):
         run("%config InlineBackend.figure_format = 'bmp'")
     run("%config InlineBackend.figure_format = 'png'")
     for text in ("%load_ext autoreload", "%autoreload 2", "%xmode Verbose", "%colors NoColor", "%pprint", "%config A.b = 1"):
@@ -444,7 +444,7 @@ def test_magics_of_the_users_own():
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory, python_argv):
-    """One for all tests of this file: they may rely on nothing but each other's survival."""
+    """One kernel for all tests of this file: they rely on nothing but each other's survival."""
     k = Kernel([*python_argv, GUEST / "python"], cwd=tmp_path_factory.mktemp("workspace"))
     yield k
     k.close()

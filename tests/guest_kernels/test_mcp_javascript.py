@@ -81,10 +81,10 @@ def test_an_interrupt_ends_the_wait_and_tells_the_host(host):
     ("", "argument 'city' is required: string (Name of the city)"), ("{city: 3}", "argument 'city' must be string, not integer: 3"),
     ("{city: ''}", "must have at least 1 characters, not 0"), ("{city: 'x', units: 'metrik'}", 'did you mean "metric"?'),
     ("{city: 'x', days: 11}", "argument 'days' must be at most 10, not 11"),
-    ("{city: 'x', dais: 1}", "argument 'dais' is not known; did you mean 'days'?"),
+    ("{city: 'x', dais: 1}", "argument 'dais' is unknown; did you mean 'days'?"),
     ("{city: 'x', at: {}}", "argument 'at'.lat is required: number"),
     ("{city: 'x', tags: ['ok', 'No']}", "argument 'tags'[1] must match the pattern ^[a-z]+$"),
-    ("{city: NaN}", "JSON can not say it"), ("{city: 1n}", "JSON can not say it"), ("'Rome'", "arguments must be an object"),
+    ("{city: NaN}", "cannot be written as JSON"), ("{city: 1n}", "cannot be written as JSON"), ("'Rome'", "arguments must be an object"),
 ])
 def test_wrong_arguments_fail_in_the_cell(host, given, said):
     r = host.run("await mcp.weather.get_weather(%s)" % given)
@@ -161,7 +161,7 @@ def lines(result):
 
 
 def test_a_proxy_shows_its_tools(host):
-    """Also before anybody has called one of them: code that looks at a server is begun when its tools are known."""
+    """Also before a call of one of them: code that shows a server starts when its tools are known."""
     assert lines(host.run("console.log(JSON.stringify(Object.keys(mcp.weather)))")) == [["get_weather", "get_forecast", "slow"]]
     assert host.asked.count("mcp.tools") <= 1
     shown = ok(host.run("mcp.weather")).text
@@ -169,7 +169,7 @@ def test_a_proxy_shows_its_tools(host):
     assert shown.splitlines()[0] == "MCP server weather: Weather of cities"
     assert "  get_weather({ city, units?, days?, at?, tags? }): The weather of a city, now." in shown.splitlines()
     help = ok(host.run("console.log(mcp.weather.get_weather.help)")).stdout
-    assert "    city (string, minLength 1): Name of the city" in help and "The server says that it changes nothing." in help
+    assert "    city (string, minLength 1): Name of the city" in help and "According to the server, it changes nothing." in help
     assert ok(host.run("console.log(`${mcp.weather.get_weather}`)")).stdout == help
     assert ok(host.run("console.log('slow' in mcp.weather, 'no' in mcp.weather, mcp.weather.get_weather.name)")).stdout == "true false get_weather\n"
 
@@ -217,7 +217,7 @@ def test_time(host, given, zone, said):
 
 
 def test_time_that_is_none(host):
-    assert "is no time zone" in host.run("mcp.runtime.now('Mars/Here')").error["value"]
+    assert "unknown time zone" in host.run("mcp.runtime.now('Mars/Here')").error["value"]
     for bad in ("'soon'", "null", "{}", "new Date('x')"):
         assert "convert_time takes" in host.run("mcp.runtime.convert_time(%s, 'UTC')" % bad).error["value"]
     assert ok(host.run("const z = mcp.runtime.list_timezones('Europe'); [z.includes('Europe/Rome'), z.every((n) => n.startsWith('Europe'))]")).text == "[ true, true ]"

@@ -164,13 +164,13 @@ def test_a_timeout_of_the_code_tells_the_host(host):
     ("city='x', days=0", "argument 'days' must be at least 1, not 0"),
     ("city='x', days=11", "argument 'days' must be at most 10, not 11"),
     ("city='x', days=True", "argument 'days' must be integer, not boolean: True"),
-    ("city='x', dais=1", "argument 'dais' is not known; did you mean 'days'?"),
+    ("city='x', dais=1", "argument 'dais' is unknown; did you mean 'days'?"),
     ("city='x', at={}", "argument 'at'.lat is required: number"),
     ("city='x', at={'lat': 'n'}", "argument 'at'.lat must be number, not string: 'n'"),
     ("city='x', tags=['ok', 'No']", "argument 'tags'[1] must match the pattern ^[a-z]+$, not 'No'"),
     ("city={1, 2}", "argument 'city' must be string, not array"),
-    ("city=object()", "JSON can not say it"),
-    ("city=float('nan')", "JSON can not say it"),
+    ("city=object()", "cannot be written as JSON"),
+    ("city=float('nan')", "cannot be written as JSON"),
 ])
 def test_wrong_arguments_fail_in_the_cell_in_the_schemas_words(host, given, said):
     r = host.run("await mcp_weather.get_weather(%s)" % given)
@@ -179,7 +179,7 @@ def test_wrong_arguments_fail_in_the_cell_in_the_schemas_words(host, given, said
 
 
 def test_the_short_check_agrees_with_the_long_one(host):
-    """For schemas that it takes it agrees with the whole check, for every value; what says more it does not take."""
+    """For the schemas that it accepts, it agrees with the whole check for every value; it accepts no richer schema."""
     r = ok(host.run("""
 from caisson_kernel.codemode import schema
 values = ["x", "", 1, 1.0, 1.5, True, None, [], {}, -3]
@@ -337,7 +337,7 @@ def test_help_of_a_server_that_is_down(start_python):
 
     host.op_mcp_tools = down
     shown = ok(host.run("help(mcp_weather)")).stdout
-    assert "Weather of cities" in shown and "Its tools are not known: weather: it did not start" in shown
+    assert "Weather of cities" in shown and "The list of its tools is not available: weather: it did not start" in shown
 
 
 def test_discovery(host):
@@ -390,9 +390,9 @@ def test_a_key_is_shown_as_it_was_written(host):
 
 
 @pytest.mark.parametrize("call, said", [
-    ("save_memory(' ', 1)", "a memory key can not be empty"), ("save_memory('k', object())", "JSON can not say it"),
+    ("save_memory(' ', 1)", "a memory key cannot be empty"), ("save_memory('k', object())", "cannot be written as JSON"),
     ("save_memory('k', 1, metadata=[])", "metadata must be a dictionary"),
-    ("save_tool(lambda: 1)", "a function that was made with def"), ("save_tool(3)", "a function that was made with def")])
+    ("save_tool(lambda: 1)", "a function that was defined with def"), ("save_tool(3)", "a function that was defined with def")])
 def test_what_can_not_be_kept(host, call, said):
     assert said in host.run(call).error["value"]
     assert not host.memory and not host.tools
@@ -475,8 +475,8 @@ def test_files_and_time(host, tmp_path):
 
 
 @pytest.mark.parametrize("call, said", [("save_file('../x', 'y')", "without .."), ("save_file('x', 3)", "str or bytes"),
-                                        ("mcp.runtime.now('Mars/Base')", "is no time zone"),
-                                        ("mcp.runtime.convert_time('soon', 'UTC')", "'soon' is no time"),
+                                        ("mcp.runtime.now('Mars/Base')", "unknown time zone"),
+                                        ("mcp.runtime.convert_time('soon', 'UTC')", "'soon' is not a time"),
                                         ("mcp.runtime.convert_time(7, 'UTC')", "takes a datetime or ISO text first, not int"),
                                         ("render_chart({'x': 1}, 'bar', 'x', 'y')", "a dictionary of lists or a DataFrame, not {'x': 1}"),
                                         ("render_chart([1], 'bar', 'x', 'y')", "data must be a list of dictionaries"),

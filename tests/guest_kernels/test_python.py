@@ -55,7 +55,7 @@ def test_messages_of_many_reads(kernel):
 
 
 def test_the_value_itself_can_be_had(kernel):
-    """As from IPython: whatever became of `_`, and until the next code."""
+    """As in IPython: whatever value `_` has, until the next code."""
     last = "get_ipython().last_execution_result"
     ok(kernel.run("_ = 'my own'\n[1, 2]"))
     assert ok(kernel.run("v = %s\nv.result, v.success, _" % last)).text == "([1, 2], True, 'my own')"
@@ -128,14 +128,14 @@ def counted(kernel, count, text):
 def test_the_past_has_names(kernel):
     for text in ("'a'", "'b'", "'c'", "None"):
         ok(kernel.run(text))
-    assert ok(kernel.run("_ + __ + ___, 'In' in globals()")).text == "('cba', False)", "nobody counts here"
+    assert ok(kernel.run("_ + __ + ___, 'In' in globals()")).text == "('cba', False)", "there are numbers without a notebook"
     for n, text in enumerate(("x = 5", "x * 2", "'last'"), 1):
         ok(counted(kernel, n, text))
     assert ok(counted(kernel, 4, "_2, Out[3], In[1], _i, _ii, _i1, _, sorted(Out)")).text == \
         repr((10, "last", "x = 5", "'last'", "x * 2", "x = 5", "last", [2, 3]))
     assert ok(counted(kernel, 5, "_5 = 'mine'; Out = 1; 7")).text == "7"
     assert ok(counted(kernel, 6, "_5, Out, In[5][:4]")).text == "('mine', 1, '_5 =')", "a name that was taken stays"
-    assert ok(counted(kernel, 1, "In")).text == "['', 'In']", "whoever counts began anew"
+    assert ok(counted(kernel, 1, "In")).text == "['', 'In']", "the numbers did not begin anew"
 
 
 def test_a_first_line_that_is_indented(shared_kernel):

@@ -179,7 +179,7 @@ def test_storm_of_interrupts_around_short_executions(kernel):
 
 
 def test_interrupt_while_the_loop_is_made(kernel):
-    """The first `await` makes the event loop, in which the kernel then waits for what comes next: it must hear it."""
+    """The first `await` makes the event loop, in which the kernel then waits for the next message: the kernel must receive it."""
     ok(kernel.run(code("""
         import asyncio, os, signal
         make = asyncio.new_event_loop

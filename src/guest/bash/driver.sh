@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# driver.sh - The bash kernel: runs code in one shell that lives on, and speaks JSON lines with the host.
+# driver.sh - The bash kernel: runs code in one shell that lives on, and exchanges JSON lines with the host.
 #
 # Theory of operation
 #
@@ -16,7 +16,7 @@
 # Descriptors: 3 and 4 are moved to high numbers that are close-on-exec, so no program inherits them. bash
 # has no command for that flag, but it sets it on the copy that it saves of a redirected descriptor, and
 # `exec N<&M` copies it from M to N; see __caisson_open. Forked subshells still hold them. Standard
-# input is what the host gave (/dev/null), so `read` meets the end of file at once.
+# input is that of the host (/dev/null), so `read` meets the end of file at once.
 #
 # The end of an execution that is not the end of the code. Two ways back to MAIN:
 #  1. Unwinding, for `exit n`, `exec program` and SIGINT. `exit` is a function that notes its status and
@@ -24,7 +24,7 @@
 #     as `return`; at the top level it breaks out of all loops, MAIN's own as well, which therefore starts
 #     itself again (one `eval` deeper, DEPTH_MAX at most). Nothing is lost. `exec program` is run in a
 #     subshell whose end is the end of the execution; `exec` with redirections alone is bash's own.
-#  2. Restart, for what ends a shell without asking: `set -e`, `set -u`, ${x:?}, `builtin exit`. The EXIT
+#  2. Restart, for commands that end a shell immediately: `set -e`, `set -u`, ${x:?}, `builtin exit`. The EXIT
 #     trap replaces the process by a new bash (same pid, cwd, descriptors, umask), which reads the old one's
 #     state from a pipe: variables, functions, aliases, options, traps, positional parameters, directory
 #     stack. Lost: the job table ($!, %1, `wait`; the processes live on), locals of the function that died
@@ -43,7 +43,7 @@
 # The loop is on one line: line numbers in messages start where `eval` stands. It is `until`, because under
 # `set -n` every command "succeeds" and a `while` would spin. $? reaches the code through the condition of
 # `if`, where neither `set -e` nor an ERR trap minds. __caisson_live is empty while no code runs: then
-# SIGINT is nobody's.
+# SIGINT has no effect.
 # shellcheck disable=SC2016 # the expansions are MAIN's
 __caisson_main='until { __caisson_live= __caisson_next "$?"; } 2>/dev/null; do if { __caisson_status; } 2>/dev/null; then builtin eval "$__caisson_code"; else builtin eval "$__caisson_code"; fi; done; __caisson_live= __caisson_over || builtin eval "$__caisson_main"'
 # shellcheck disable=SC2016
@@ -58,9 +58,9 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
 	exec "$BASH" -O expand_aliases -c "$__caisson_start" bash "$1$0" 3 4 ''
 fi
 
-# What the DEBUG trap does while an execution is being left: pass the driver's own commands (and stop
-# there), else return or break. `! break` because the trap must fail for the command to be skipped, and
-# after a `break` nothing else runs.
+# The DEBUG trap while an execution is being left: it passes the driver's own commands (and stops there), and
+# otherwise returns or breaks. `! break` because the trap must fail for the command to be skipped, and after
+# a `break` nothing else runs.
 __caisson_unwind='case $BASH_COMMAND in
 __caisson_live=* | *__caisson_main*) __caisson_disarm ;;
 *) case ${FUNCNAME-} in "") ! builtin break ;; *) __caisson_two ;; esac ;;
@@ -78,7 +78,7 @@ exec\ [!-\<\>\&\{0-9]*)
 		'$__caisson_unwind'
 	fi ;;
 esac'
-# The EXIT trap: options and traps have to be asked for here, in no function.
+# The EXIT trap: options and traps must be read here, outside of any function.
 # shellcheck disable=SC2016
 __caisson_exit='{
 	__caisson_end=$? __caisson_quiet=__caisson_ __caisson_dump_flags=$-:$BASHOPTS:
@@ -88,7 +88,7 @@ __caisson_exit='{
 } 2>/dev/null
 __caisson_fatal "$__caisson_end" "$@"'
 __caisson_exec_pattern='(^|[^-[:alnum:]_./$])exec[[:blank:]]+[^-<>&{0-9[:blank:]]'
-# Where `set -e` or an ERR trap may be in force the code gets a last line that keeps its status, so that
+# If `set -e` or an ERR trap may be in force, the code gets a last line that keeps its status, so that
 # `eval` itself always succeeds: a last `[[ ... ]] && ...` that is false must not end the shell. Not where
 # the line would complete an incomplete command.
 # shellcheck disable=SC2016
@@ -113,8 +113,8 @@ __caisson_status() {
 	return "$__caisson_last"
 }
 
-# __caisson_leave KIND STATUS: note how this execution ends and go back to MAIN with the next command. A
-# DEBUG trap of the code's own would be put back in the place of ours, so then it is a restart.
+# __caisson_leave KIND STATUS: note how this execution ends, and return to MAIN with the next command. A DEBUG
+# trap of the code would be restored in the place of ours, so there it is a restart.
 __caisson_leave() {
 	__caisson_stop=$1 __caisson_stop_status=$2
 	[[ -z ${__caisson_traps[DEBUG]-} ]] || builtin exit "$2"
@@ -373,8 +373,8 @@ __caisson_utf8+=$'|[\xf1-\xf3][\x80-\xbf][\x80-\xbf][\x80-\xbf]|\xf4[\x80-\x8f][
 # __caisson_parse LINE: fill the caller's msg[] with the string members of a JSON object. In time linear in
 # the line: it is cut at backslashes, the pieces are decoded and joined again, then cut at quotes. An
 # escaped quote is the byte 0xff, which UTF-8 never has, in between. Runs in the C locale with `set -f`.
-# What is not JSON gives nothing, or something else; the host's word is taken.
-# shellcheck disable=SC2206,SC2141 # the splitting is the point, and a backslash is where
+# Text that is not JSON gives an undefined result: the host is trusted to send JSON.
+# shellcheck disable=SC2206,SC2141 # splitting at backslashes is intended
 __caisson_parse() {
 	builtin local IFS=\\ i n s text key depth=0 quote=$'\xff'
 	builtin local -a part piece
@@ -406,7 +406,7 @@ __caisson_parse() {
 	part=($text)
 	n=${#part[@]}
 	for ((i = 0; i + 1 < n; i += 2)); do
-		# Even pieces are what stands between strings, odd pieces are strings.
+		# Even pieces are the text between strings, odd pieces are strings.
 		s=${part[i]//[!\{\}\[\]]/}
 		text=${s//[\}\]]/}
 		((depth += 2 * ${#text} - ${#s}))
@@ -440,7 +440,7 @@ __caisson_unicode() {
 		v=0xfffd
 	fi
 	if ((v == 0)); then
-		bytes= # A shell has no NUL in its strings: it is left out.
+		bytes= # A shell has no NUL in its strings: leave it out.
 	elif ((v < 0x80)); then
 		builtin printf -v bytes '\\x%x' "$v"
 	elif ((v < 0x800)); then
@@ -464,7 +464,7 @@ __caisson_over() {
 	return 1
 }
 
-# __caisson_fatal STATUS ARGUMENTS...: the EXIT trap. The shell is about to end: go on in a new one.
+# __caisson_fatal STATUS ARGUMENTS...: the EXIT trap. The shell is about to end: continue in a new one.
 __caisson_fatal() {
 	# A child that is killed before bash has made it a subshell comes here too.
 	[[ -n $__caisson_id && $BASHPID == "$$" ]] || return 0
@@ -514,7 +514,7 @@ __caisson_dump() {
 		'[[ -z ${__caisson_traps[$__caisson_n]-} ]] ||' \
 		'__caisson_trap_set "${__caisson_traps[$__caisson_n]}" "$__caisson_n"; done' \
 		'builtin trap -- "$__caisson_exit" EXIT' 'exec {__caisson_fd_state}<&-' "$__caisson_dump_options"
-	# The two that a command substitution does not show as they are.
+	# A command substitution does not show the true values of these two.
 	case $__caisson_dump_flags in *:expand_aliases:*) builtin echo 'builtin shopt -s expand_aliases' ;; esac
 	case ${__caisson_dump_flags%%:*} in *e*) builtin echo 'builtin set -e' ;; esac
 	builtin echo '[[ -z $__caisson_armed ]] || __caisson_disarm'

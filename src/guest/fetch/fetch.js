@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fetch.js - Resolve and download packages of npm, in a cell of its own; what it says is in fetch.py, which does it for python.
+// fetch.js - Resolve and download packages of npm, in a cell of its own; fetch.py, which does this for python, describes the messages.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -10,17 +10,17 @@ const HOME = '/tmp/fetch';
 const CERTS = '/etc/ssl/certs/ca-certificates.crt';
 const LOG_MAX = 4000;
 
-// What npm says, and what it means. The first that fits counts.
+// Messages of npm, and their meaning. The first match counts.
 const MEANINGS = [
   ['index_unavailable', /ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ERR_SOCKET_TIMEOUT|timed out|code E(?:401|403|5\d\d)|SELF_SIGNED|UNABLE_TO_|CERT_|EJSONPARSE|FETCH_ERROR|ERR_INVALID_/,
-    'the index did not answer, or not as an index does'],
-  ['too_big', /ENOSPC|no space left/i, 'it does not fit: it is larger than packages may be'],
+    'the index did not answer, or its answer is not that of an index'],
+  ['too_big', /ENOSPC|no space left/i, 'no space: the packages are larger than allowed'],
   ['conflict', /ERESOLVE|conflicting/, 'its dependencies contradict each other'],
-  ['invalid_package', /EBADZIP|TAR_BAD_ARCHIVE|TAR_ENTRY|Z_DATA_ERROR|zlib/, 'what the index has is no package that may be installed'],
-  ['hash_mismatch', /EINTEGRITY/, 'what was downloaded has another hash'],
-  ['build_failed', /npm (?:error|ERR!) command failed/, 'it could not be built'],
+  ['invalid_package', /EBADZIP|TAR_BAD_ARCHIVE|TAR_ENTRY|Z_DATA_ERROR|zlib/, 'the index has an invalid package'],
+  ['hash_mismatch', /EINTEGRITY/, 'the downloaded file has another hash'],
+  ['build_failed', /npm (?:error|ERR!) command failed/, 'the package could not be built'],
   ['package_not_found', /code E404|not found : /, 'the index has no such package'],
-  ['version_not_found', /code ETARGET|No matching version/, 'the index has no version of it that fits'],
+  ['version_not_found', /code ETARGET|No matching version/, 'the index has no suitable version of it'],
 ];
 
 class Failed extends Error {
@@ -48,12 +48,12 @@ function failed(log) {
   return new Failed(code, text + (said ? ': ' + said[1].trim() : ''), log.slice(-LOG_MAX));
 }
 
-// The program, when the image's PATH leads to it.
+// The path of the program, if the image's PATH has it.
 function which(name) {
   return (process.env.PATH || '').split(':').map((d) => path.join(d, name)).find((p) => fs.existsSync(p));
 }
 
-// The image's variables, but those that would make npm another than it was told to be.
+// The image's variables, except those that would change the behaviour of npm.
 function environment() {
   const env = {};
   for (const [name, value] of Object.entries(process.env)) {
@@ -62,7 +62,7 @@ function environment() {
   return Object.assign(env, { HOME, NPM_CONFIG_USERCONFIG: HOME + '/npmrc', NPM_CONFIG_GLOBALCONFIG: HOME + '/npmrc.global' });
 }
 
-// What npm said, when all went well.
+// The output of npm, if it succeeded.
 function npm(task, ...args) {
   const env = environment();
   const options = ['--no-audit', '--no-fund', '--no-update-notifier', '--cache', HOME + '/cache', '--registry', task.index,
@@ -72,9 +72,9 @@ function npm(task, ...args) {
     options.push('--cafile', certs);
     env.NODE_EXTRA_CA_CERTS = certs;
   }
-  if (new URL(task.index).hostname.endsWith('.caisson.internal')) options.push('--replace-registry-host', 'always'); // it has no name that it could know of itself
+  if (new URL(task.index).hostname.endsWith('.caisson.internal')) options.push('--replace-registry-host', 'always'); // such a registry does not know its own name
   const prefix = path.dirname(path.dirname(process.execPath));
-  if (fs.existsSync(prefix + '/include/node/node.h')) env.NPM_CONFIG_NODEDIR = prefix; // what is built against it needs no download
+  if (fs.existsSync(prefix + '/include/node/node.h')) env.NPM_CONFIG_NODEDIR = prefix; // builds then need no download of the headers
   return new Promise((resolve, reject) => {
     const child = spawn('npm', [...args, ...options], { cwd: SITE, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let log = '';
@@ -86,7 +86,7 @@ function npm(task, ...args) {
   });
 }
 
-// What the lock says will be installed: a list of what the front is told.
+// The packages that the lock lists, as the front gets them.
 function closureOf(task, lock) {
   const packages = new Map();
   for (const [place, item] of Object.entries(lock)) {
@@ -103,7 +103,7 @@ function closureOf(task, lock) {
   return all;
 }
 
-// One line from the front, after it has judged.
+// One line from the front, after it has judged the closure.
 function allowed() {
   return new Promise((resolve) => {
     process.stdin.once('data', (data) => resolve(String(data).trim() === 'go'));
@@ -111,7 +111,7 @@ function allowed() {
   });
 }
 
-// Credentials as npm wants them beside a registry. They are placeholders: the gate has the values, and sends them there alone.
+// Credentials in npm's format. They are placeholders: the gate has the values, and sends them only to the registry.
 function writeCredentials(task) {
   const [user, password, token] = ['USER', 'PASSWORD', 'TOKEN'].map((name) => process.env['CAISSON_NPM_' + name] || '');
   const { host, pathname } = new URL(task.index);
@@ -121,14 +121,14 @@ function writeCredentials(task) {
 }
 
 async function install(task) {
-  if (!which('npm')) throw new Failed('no_installer', 'it has node, and no npm');
+  if (!which('npm')) throw new Failed('no_installer', 'the image has node, and no npm');
   writeCredentials(task);
   fs.writeFileSync(SITE + '/package.json', JSON.stringify({ name: 'packages', version: '0.0.0', private: true }));
   const version = (await npm(task, '--version')).trim();
   step('Resolving ' + task.requirements.join(', ').slice(0, 100));
   await npm(task, 'install', '--ignore-scripts', '--package-lock-only', ...task.requirements);
   const lock = JSON.parse(fs.readFileSync(SITE + '/package-lock.json', 'utf8')).packages;
-  if (!lock) throw new Failed('no_installer', 'its npm ' + version + ' is too old: 7 or later is needed');
+  if (!lock) throw new Failed('no_installer', 'the npm ' + version + ' of the image is too old: 7 or later is required');
   const packages = closureOf(task, lock);
   say('closure', { packages, installer: 'npm ' + version });
   steps.total = packages.length + 1;
@@ -145,7 +145,7 @@ async function main() {
   say('done');
 }
 
-// Its input stays open as long as the front likes: the end is said, not waited for.
+// The front may keep the input open: end with a message instead of waiting for its end.
 main().catch((error) => {
   if (error instanceof Failed) say('error', { code: error.code, message: error.message, log: error.log });
   else say('error', { code: error.code === 'ENOSPC' ? 'too_big' : 'install_failed', message: String(error.message), log: '' });

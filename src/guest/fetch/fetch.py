@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """fetch.py - Resolve, download and build packages of python, in a cell of its own; fetch.js does it for javascript.
 
-Started by the front with one JSON argument; it says what it does as JSON lines on stdout:
+The front starts it with one JSON argument; it reports its work as JSON lines on stdout:
 
-    {"event": "progress", "text": ...}        something is under way; with "done" and "total" once it is known how much
+    {"event": "progress", "text": ...}        a step is in progress; with "done" and "total" once the number is known
     {"event": "closure", "packages": [...], "installer": ...}
-                                              what would be installed; then it waits for a line on stdin: "go"
+                                              the packages to install; then it waits for a line on stdin: "go"
     {"event": "done"}                         the tree is complete in SITE
-    {"event": "error", "code": ..., "message": ..., "log": ...}   it is not, and why
+    {"event": "error", "code": ..., "message": ..., "log": ...}   it failed, and why
 
-What is said after a package was built may be said by that package: the front takes all of it for data.
-Nothing of a package is run before its wheel is known to be missing: wheels come first, for the whole closure.
+After a package was built, that package may have written any of these lines: the front treats all of them as data.
+No code of a package runs before its wheel is known to be missing: wheels come first, for the whole closure.
 """
 import base64
 import hashlib
@@ -32,11 +32,11 @@ HOME = "/tmp/fetch"
 CERTS = "/etc/ssl/certs/ca-certificates.crt"
 LOG_MAX = 4000
 PIP_NEEDED = (22, 2)
-# Of the image's variables these would make the installers others than they are told to be.
+# Variables of the image that would change the behaviour of the installers.
 NOT_PASSED = re.compile(r"PIP_|UV_|.*_proxy$", re.I)
 SAYS = re.compile(r"\s*(Collecting|Downloading|Building|Preparing|Installing|Resolved|Prepared|Installed|Built)\b.*")
 STEP = re.compile(r"(Collecting|Installing|Installed) ")
-ALL_STEPS = re.compile(r"Prepared ")  # uv says it once, for all of them
+ALL_STEPS = re.compile(r"Prepared ")  # uv prints it once, for all of them
 
 
 class Failed(Exception):
@@ -55,7 +55,7 @@ def environment(**more):
 
 
 class Steps:
-    """How far it is: a step for each package, one for installing, and one for what comes after it."""
+    """The progress: a step for each package, one for installing, and one for the rest."""
     done = total = 0
 
 
@@ -65,7 +65,7 @@ def step(text, steps=1):
 
 
 def run(argv, cwd=HOME, env=None):
-    """The status of a program, and all that it said; its progress is passed on."""
+    """The exit status of a program, and its whole output; its progress is passed on."""
     lines = []
     process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -76,52 +76,52 @@ def run(argv, cwd=HOME, env=None):
     return process.wait(), "".join(lines)
 
 
-# What tools say, and what it means. The first that fits counts.
+# Messages of the tools, and their meaning. The first match counts.
 MEANINGS = (
     ("index_unavailable", r"Retrying \(|Connection broken|Connection aborted|BadStatusLine|timed out|Max retries|Failed to establish|SSLError|"
                           r"ProxyError|HTTP error 5|[45]\d\d (?:Client|Server) Error|"
                           r"error sending request|Failed to fetch",
-     "the index did not answer, or not as an index does"),
-    ("too_big", r"No space left on device|Disk quota exceeded", "it does not fit: it is larger than packages may be"),
+     "the index did not answer, or its answer is not that of an index"),
+    ("too_big", r"No space left on device|Disk quota exceeded", "no space: the packages are larger than allowed"),
     ("conflict", r"ResolutionImpossible|conflicting dependencies|have conflicting|we can conclude",
-     "its dependencies contradict each other, or what the sandbox has"),
+     "its dependencies contradict each other, or packages of the sandbox"),
     ("invalid_package", r"outside the target directory|BadZipFile|is invalid|Invalid wheel|invalid metadata|"
                         r"has an invalid|unsupported wheel",
-     "what the index has is no package that may be installed"),
-    ("hash_mismatch", r"DO NOT MATCH THE HASHES|Hash mismatch", "what was downloaded has another hash"),
+     "the index has an invalid package"),
+    ("hash_mismatch", r"DO NOT MATCH THE HASHES|Hash mismatch", "the downloaded file has another hash"),
     ("build_failed", r"subprocess-exited-with-error|Failed to build|Failed building|metadata-generation-failed|"
-                     r"build backend", "it could not be built"),
+                     r"build backend", "the package could not be built"),
     ("package_not_found", r"from versions: none|was not found in the package registry",
      "the index has no such package"),
     ("version_not_found", r"No matching distribution|Could not find a version|there is no version",
-     "the index has no version of it that fits"),
+     "the index has no suitable version of it"),
 )
 
 
-# uv explains itself in one sentence, which ends with "we can conclude" whatever the reason was.
+# uv explains an error in one sentence, which ends with "we can conclude" for every reason.
 UV_MEANINGS = (
     ("invalid_package", r"Skipping unsafe file name|[Ii]nvalid zip|[Ff]ailed to (?:extract|read|unzip)|zip archive|dist-info|Failed to parse",
-     "what the index has is no package that may be installed"),
+     "the index has an invalid package"),
     ("package_not_found", r"was not found in the package registry|was not found in the provided package locations",
      "the index has no such package"),
     ("version_not_found", r"there (?:is|are) no versions? of|has no (?:usable )?wheels|have no (?:usable )?wheels|only .{0,200} (?:is|are) available|"
-                          r"Building source distributions is disabled", "the index has no version of it that fits"),
+                          r"Building source distributions is disabled", "the index has no suitable version of it"),
     *MEANINGS,
 )
 
 
 def failed(log, meanings=MEANINGS):
-    """The error that a log tells of."""
+    """The error that a log reports."""
     for code, pattern, text in meanings:
         if re.search(pattern, log):
             break
     else:
-        code, text = "install_failed", "it could not be installed"
+        code, text = "install_failed", "the package could not be installed"
     match = (re.search(r"(?:ERROR|error|cause)[: ]+((?:No matching|Could not find|THESE|Failed|Cannot|Because).{0,200})", log)
              if code != "index_unavailable" else re.search(r"((?:HTTPS?Connection|[45]\d\d (?:Client|Server) Error).{0,160})", log))
     said = match.group(1).strip() if match else ""
     own = re.findall(r"lines of output\]\n(.*?)\[end of output\]", log, re.S)
-    if code == "build_failed" and own:  # what the build said, without what pip says about it
+    if code == "build_failed" and own:  # the output of the build, without pip's own
         log = re.sub(r"[ \t]*\n[ \t]*", "\n", own[-1]).strip()
     return Failed(code, text + (": " + said if said else ""), log[-LOG_MAX:])
 
@@ -140,9 +140,9 @@ def canonical(name):
 
 # ---- python -----------------------------------------------------------------------------------------------
 #
-# uv where the image has it, else pip. Both say what they would install, with the hash of the file that they would take,
-# and then install exactly that. What has to be built is pip's where there is one: it takes an older version with a wheel
-# before a newer one without, which uv can not be told to.
+# uv if the image has it, else pip. Both report what they would install, with the hash of each file, and then install exactly
+# that. pip builds packages that have no wheel, if there is pip: it prefers an older version with a wheel to a newer one
+# without, which uv cannot do.
 
 def write_lines(name, lines):
     with open(HOME + "/" + name, "w") as f:
@@ -160,7 +160,7 @@ def certs_of(task):
 
 
 def index_of(task):
-    """The address of the index. Credentials in it are placeholders: the gate has the values, and sends them there alone."""
+    """The address of the index. Credentials in it are placeholders: the gate has the values, and sends them only to the index."""
     url = task.get("index")
     user, password = (os.environ.get("CAISSON_PIP_" + name, "") for name in ("USER", "PASSWORD"))
     if not url or not (user or password):
@@ -184,7 +184,7 @@ class Pip:
 
     @classmethod
     def is_here(cls):
-        """It has to be able to say what it would do."""
+        """pip must be able to report what it would install."""
         return tuple(map(int, re.findall(r"\d+", cls.version())[:2])) >= PIP_NEEDED
 
     def options(self):
@@ -212,7 +212,7 @@ class Pip:
             raise failed(log)
 
     def ask_again(self, log):
-        """pip takes an index that answers with an error for one that does not have the package: look."""
+        """pip treats an index that answers with an error like one that does not have the package: check it."""
         name = re.search(r"the requirement ([A-Za-z0-9._-]+).*\(from versions: none\)", log)
         url = urllib.parse.urlsplit(index_of(self.task) or "")
         if not name or not url.hostname:
@@ -226,9 +226,9 @@ class Pip:
             urllib.request.urlopen(request, timeout=15, context=trust(self.task)).close()
         except urllib.error.HTTPError as error:
             if error.code not in (404, 410):
-                raise Failed("index_unavailable", "the index answers with an error: %d %s" % (error.code, error.reason), log)
+                raise Failed("index_unavailable", "the index answered with an error: %d %s" % (error.code, error.reason), log)
         except (OSError, http.client.HTTPException) as error:
-            raise Failed("index_unavailable", "the index did not answer, or not as an index does: %s" % error, log)
+            raise Failed("index_unavailable", "the index did not answer, or its answer is not that of an index: %s" % error, log)
 
     def entry(self, item, names):
         info, meta = item["download_info"], item["metadata"]
@@ -268,7 +268,7 @@ class Uv:
 
     @staticmethod
     def version():
-        """"uv 0.9.1", or nothing: it is not here, or does not run here."""
+        """"uv 0.9.1", or nothing if uv is missing or does not run."""
         if not shutil.which("uv"):
             return ""
         said = subprocess.run(["uv", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -295,12 +295,12 @@ class Uv:
         if self.task.get("dir"):
             options += ["--find-links", self.task["dir"]]
         status, log = run(["uv", "pip", *args, *options], env=env)
-        if status or "Skipping unsafe file name" in log:  # uv leaves such a file out, and goes on: pip does not
+        if status or "Skipping unsafe file name" in log:  # uv leaves such a file out and continues; pip does not
             raise failed(re.sub(r"\n\s+", " ", log), UV_MEANINGS)
 
     @staticmethod
     def rank(wheel):
-        """Of wheels that fit, which one pip would take: made for this interpreter, for a newer libc, for one platform."""
+        """The wheel that pip would choose: made for this interpreter, for a newer libc, for one platform."""
         interpreter, abi, platform = wheel.rsplit(".whl", 1)[0].split("-")[-3:]
         libc = max(((int(a), int(b)) for a, b in re.findall(r"linux_(\d+)_(\d+)", platform)), default=(0, 0))
         version = max((int(v or 0) for v in re.findall(r"(?:cp|py)3(\d*)", interpreter)), default=0)
@@ -319,7 +319,7 @@ class Uv:
                 "needs": sorted(needs.get(name, ()))}
 
     def needs(self, args):
-        """Which of them needs which, as uv notes it beside each: "a==1  # via b, c"."""
+        """Which package needs which, as uv notes it beside each: "a==1  # via b, c"."""
         needs = {}
         self.run("compile", *args, "--format", "requirements.txt", "--no-header", "--annotation-style", "line",
                  "-o", HOME + "/needs.txt")
@@ -350,8 +350,8 @@ def install_python(task):
     tools = [tool(task) for tool in (Uv, Pip) if tool.is_here()]
     if not tools:
         old = Pip.version()
-        raise Failed("no_installer", "it has python %d.%d, and neither uv (for 3.11 and later) nor pip for it" % sys.version_info[:2] if not old else
-                     "its pip %s is too old" % old)
+        raise Failed("no_installer", "the image has python %d.%d, and neither uv (for 3.11 and later) nor pip for it" % sys.version_info[:2] if not old else
+                     "the pip %s of the image is too old" % old)
     step("Resolving %s" % ", ".join(task["requirements"])[:100])
     tool, only = tools[0], tools[0].wheels
     try:
@@ -365,7 +365,7 @@ def install_python(task):
     tool.install(write_lines("pinned.txt", ["%s==%s --hash=sha256:%s" % (p["name"], p["version"], p["sha256"])
                                             for p in packages]), only)
     step("Compiling")
-    # Valid without a look at the source's time, which is not kept.
+    # Valid without a check of the source's time, which is not kept.
     subprocess.call([sys.executable, "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", SITE],
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -17,7 +17,7 @@ const { Writable } = require('stream');
 const CONTROL_IN = 3;
 const CONTROL_OUT = 4;
 
-// The code may replace these; the driver goes on with what it found.
+// The code may replace these; the driver keeps the originals.
 const { readSync, writeSync } = fs;
 const { stringify, parse } = JSON;
 const reallyExit = process.reallyExit.bind(process);
@@ -25,7 +25,7 @@ const reallyExit = process.reallyExit.bind(process);
 const cell = new Int32Array(new SharedArrayBuffer(4));
 const nap = (ms = 1) => Atomics.wait(cell, 0, 0, ms);
 
-// Return: false if nobody reads any more.
+// Returns false if the reader has closed.
 function writeAll(fd, data) {
 	for (let done = 0; done < data.length; ) {
 		try {
@@ -42,8 +42,8 @@ function send(message) {
 	if (!writeAll(CONTROL_OUT, Buffer.from(stringify(message) + '\n'))) reallyExit(0);
 }
 
-// A Writable in name and shape, with nothing inside that an interrupt could leave half done. What is written
-// while `isMuted` says so is dropped.
+// A Writable by name and shape, with no state that an interrupt could leave incomplete. Output is dropped while `isMuted`
+// returns true.
 class TextStream extends Writable {
 	constructor(fd, isMuted) {
 		super();
@@ -87,7 +87,7 @@ const control = {
 		}
 		if (from < chunk.length) this.pieces.push(Buffer.from(chunk.slice(from)));
 	},
-	// open(RECEIVE): each message of the host is handed to it, whoever reads.
+	// open(RECEIVE): RECEIVE gets each message of the host, from the loop or from waitFor.
 	open(receive) {
 		this.receive = receive;
 		const socket = new net.Socket({ fd: CONTROL_IN, readable: true, writable: false });

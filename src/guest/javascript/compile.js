@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile.js - From code as people write it to something that the javascript kernel can run.
+// compile.js - Turns code as people write it into functions that the javascript kernel can run.
 //
 // Theory of operation. Code is rewritten before it is compiled (`rewrite`), by edits that keep every line where it is.
 // The parser is the acorn that every node carries for its own REPL; without it, or for syntax it does not know,
-// the code runs as it stands.
+// the code runs unchanged.
 //  - Top-level const, let and class become var: globals, which the next execution sees and may declare again.
 //  - Code without top-level await is a plain script. Code with it becomes a generator, `await x` becomes
 //    `yield x`, and the driver steps it. So each part between two awaits runs under the same guard as a
@@ -60,7 +60,7 @@ class Edits {
 	replace(from, to, text) {
 		this.list.push({ from, to, text, order: this.list.length });
 	}
-	// At one place what was asked for later stands further out: text before is put before, text after is put after.
+	// At one place, later edits go further out: text before goes before, text after goes after.
 	before(at, text) {
 		this.list.push({ from: at, to: at, text, order: -this.list.length });
 	}
@@ -209,7 +209,7 @@ class Rewriter {
 		this.edits.after(node.declarations[node.declarations.length - 1].end, this.code[node.end - 1] === ';' ? ')' : ');');
 	}
 
-	// Depth first: inner edits are asked for before outer ones, see Edits.
+	// Depth first: inner edits come before outer ones, see Edits.
 	walk(node, parent, inFunction, inAsync) {
 		const nowFunction = inFunction || isFunction(node);
 		const nowAsync = inAsync || (!inFunction && node.type === 'ForOfStatement' && node.await);
@@ -231,7 +231,7 @@ class Rewriter {
 		}
 	}
 
-	// `var` in a block of the program is the program's.
+	// A `var` in a block of the program belongs to the program.
 	innerVar(node, parent) {
 		if (/^Export/.test(parent.type)) return;
 		if (/^For/.test(parent.type) && parent.body !== node) {
@@ -243,11 +243,11 @@ class Rewriter {
 	}
 }
 
-// rewrite(CODE): what to compile. `columns` is by how much the first line has been moved.
+// rewrite(CODE): the text to compile. `columns` is the shift of the first line.
 function rewrite(code) {
 	if (code.startsWith('#!')) code = `//${code.slice(2)}`;
 	if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
-		// An object, as everybody but the grammar would say.
+		// People mean an object here, although the grammar has a block.
 		const wrapped = `(${code}\n)`;
 		if (parseCode(wrapped)) code = wrapped;
 	}
@@ -275,7 +275,7 @@ function part(generator, method, got) {
 }
 
 // compile(CODE, NAME): a function that runs the code up to the first await, see `part`. Throws SyntaxError,
-// as V8 words it for the code as it was written.
+// with V8's message for the original code.
 function compile(code, name) {
 	const plan = rewrite(code);
 	let script;
@@ -288,7 +288,7 @@ function compile(code, name) {
 		}
 		script = new vm.Script(`(async () => {\n${code}\n})()`, { filename: name, lineOffset: -1 });
 		if (parser) throw e;
-		// Without a parser there is await, but neither names that stay nor a last expression.
+		// Without a parser, await works, but names do not persist, and there is no last expression.
 		plan.isGenerator = false;
 	}
 	return () => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// display.js - What code shows beside text: `display`, and the value of its last expression, as bundles of MIME types.
+// display.js - `display` and the value of the last expression, as bundles of MIME types.
 //
-// Theory of operation. A bundle has what the value offers itself (Symbol.for('Jupyter.display'), toHTML, toSVG,
-// toMarkdown) and always text/plain. One that is too large for a line is replaced by a text that says so. The order of
+// Theory of operation. A bundle has the forms that the value itself offers (Symbol.for('Jupyter.display'), toHTML, toSVG,
+// toMarkdown) and always text/plain. A bundle that is too large for a line is replaced by a text with this reason. The order of
 // text and bundles holds because `display` waits until the host has acknowledged it.
 'use strict';
 
@@ -42,7 +42,7 @@ function limited(data, what) {
 const acks = { sent: 0, got: 0 };
 
 function acknowledged() {
-	acks.got = Math.min(acks.got + 1, acks.sent); // one that nobody waits for is no credit
+	acks.got = Math.min(acks.got + 1, acks.sent); // an ack that no display waits for is no credit
 }
 
 // Everything printed before is in the pipes by now; the host has read it when it acks, and only then may

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver.js - The javascript kernel: runs code in one node process that lives on, and speaks JSON lines
+// driver.js - The javascript kernel: runs code in one node process that lives on, and exchanges JSON lines
 // with the host.
 //
 // Theory of operation
 //
-// Goals: what a REPL gives (state kept, names declared again, top-level await, the last expression as
-// result) to code as people write it for files (static import, __dirname, require.main === module). node 12
+// Goals: the features of a REPL (state kept, names declared again, top-level await, the last expression as
+// result) for code as people write it for files (static import, __dirname, require.main === module). node 12
 // to 22, no package, no flag.
 //
-// Here is the life of an execution. Beside it: compile.js (code is rewritten, then compiled), sigint.js (what an
-// interrupt ends), channel.js (descriptors), errors.js and display.js (what is shown), modules.js (what is imported),
-// mcp.js (the agent's tools). In a cell all of them are one file (tools/inline-js.py).
+// This file has the life of an execution. Beside it: compile.js (rewrites and compiles code), sigint.js
+// (interrupts), channel.js (descriptors), errors.js and display.js (output), modules.js (imports), mcp.js (the
+// agent's tools). In a cell all of them are one file (tools/inline-js.py).
 //
 // Nothing in the driver waits in an async function: an execution is a chain of callbacks from the event
-// loop (start, advance, settle, conclude, report). Terminating V8 in the middle of microtasks throws all
-// queued microtasks away, and ours must not be among them.
+// loop (start, advance, settle, conclude, report). Terminating V8 in the middle of microtasks drops all
+// queued microtasks, and ours must not be among them.
 //
 // process.exit(n) throws an object that ends the execution with status n; from then on the execution's
-// output is dropped, so that code which catches the object has nothing to say. Exceptions and rejections
-// that nobody handles are written to 2 and never end the process.
+// output is dropped, so that code which catches the object can print nothing. Exceptions and rejections
+// that the code does not handle are written to 2 and never end the process.
 //
 // Failure model: end of file on 3, or a broken 4, ends the process at once. The code can break the driver
 // if it tries (it is the same process); it then has a broken kernel in its own cell.
@@ -35,7 +35,7 @@ const POLL_MS = 25;
 const STALE_MS = 5;
 const STORM_MS = 1000;
 
-// The code may replace these; the driver goes on with what it found.
+// The code may replace these; the driver keeps the originals.
 const now = Date.now;
 const { setImmediate, setInterval, clearInterval } = global;
 const tick = process._tickCallback ? process._tickCallback.bind(process) : () => {};
@@ -55,7 +55,7 @@ function receive(message) {
 		if (message.eof) reject(named('EOFError', 'end of input'));
 		else if (message.error !== undefined && message.error !== null) reject(new Error(`input: ${message.error}`));
 		else resolve(String(message.value));
-	} else if (message.type === 'packages') { // what was installed is found by NODE_PATH, which is read once
+	} else if (message.type === 'packages') { // node finds packages by NODE_PATH, which it reads once
 		Object.assign(process.env, message.env);
 		require('module').Module._initPaths();
 	} else if (codeMode && (message.type === 'rpc_part' || message.type === 'rpc_response')) {
@@ -71,7 +71,7 @@ function receive(message) {
 let codeMode = null;
 const loadCodeMode = () => (codeMode = require('./mcp.js')(send));
 
-// --- what the code can ask
+// --- questions of the code to the host
 
 let inputId = 0;
 
@@ -122,7 +122,7 @@ function begin(run) {
 		settle(run, { error });
 		return;
 	}
-	// Signals that came before: their marks are left by another thread, which may need a moment, the more so in a storm.
+	// Earlier signals: another thread sets their marks, which may take a moment, and longer with many signals.
 	if (now() - sigint.seenAt < STORM_MS) nap(STALE_MS);
 	else if (now() - reportedAt < STALE_MS) nap();
 	for (let i = 0; i < 20 && sigint.take(); i++) nap();
@@ -132,10 +132,10 @@ function begin(run) {
 
 const isThenable = (v) => v !== null && (typeof v === 'object' || typeof v === 'function') && typeof v.then === 'function';
 
-// One part of the code after the other, `call` first, for as long as what is awaited needs no event loop.
-// The microtasks are run here, under the guard, because they are the code's and need not end. And many
-// short parts have one guard: a signal at the end of a guard is lost. Gives {value}, or {waiting, resume}:
-// go on with `resume` when `waiting` has its result.
+// Run one part of the code after the other, `call` first, while the awaited values need no event loop.
+// The microtasks are run here, under the guard, because they belong to the code and may not end. Many short
+// parts share one guard, because a signal at the end of a guard is lost. Returns {value}, or {waiting, resume}:
+// continue with `resume` when `waiting` has its result.
 function runParts(run, call) {
 	const until = now() + POLL_MS;
 	for (;;) {
@@ -177,8 +177,8 @@ function advance(run, call) {
 	if (waiting.result) setImmediate(waiting.notify);
 }
 
-// settle(RUN, {value} | {error}): the end, once. What unhandled rejections have to say is said before the
-// execution is reported.
+// settle(RUN, {value} | {error}): the end, once. Messages of unhandled rejections are written before the execution
+// is reported.
 function settle(run, outcome) {
 	if (run.over) return;
 	run.over = true;
@@ -189,7 +189,7 @@ function settle(run, outcome) {
 		try {
 			guard(() => run.generator.return());
 		} catch (e) {
-			// A `finally` of the code's has failed: the execution is over all the same.
+			// A `finally` of the code has failed: the execution is over anyway.
 		}
 	}
 	setImmediate(() => conclude(run, outcome));
@@ -221,7 +221,7 @@ function conclude(run, outcome) {
 			try {
 				message = describe(error);
 			} catch (e) {
-				// A command that SIGINT ended fails first, and the signal is seen only here.
+				// A command that SIGINT ended fails first; the signal is noticed only here.
 				interrupted = e === INTERRUPT;
 				if (!interrupted) message = { name: 'Error', value: 'an error that cannot be shown', traceback: [] };
 			}
@@ -245,7 +245,7 @@ function report(run, status, exitCode) {
 	if (queue.length) setImmediate(start);
 }
 
-// --- what the code finds
+// --- the globals of the code
 
 function exit(code) {
 	if (code === undefined || code === null) code = process.exitCode;

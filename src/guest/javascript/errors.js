@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// errors.js - Values and errors of the code as text: what node shows, without the frames of the kernel itself.
+// errors.js - Values and errors of the code as text, as node shows them, without the frames of the kernel itself.
 //
-// Theory of operation. Showing a value runs the code's own (getters, inspect.custom), which may fail or not end: it is
-// guarded, and an interrupt of it is the execution's. The lines of what was executed lately are remembered, so that a
-// traceback begins with the one that failed.
+// Theory of operation. Showing a value runs the code's own functions (getters, inspect.custom), which may fail or not end:
+// it is guarded, and an interrupt during it interrupts the execution. The lines of recent executions are kept, so that a
+// traceback begins with the line that failed.
 'use strict';
 
 const util = require('util');
@@ -16,7 +16,7 @@ const SOURCES_MAX = 200;
 
 const inspect = util.inspect;
 
-// What process.exit(n) throws: the end of an execution, and no error.
+// The object that process.exit(n) throws: it ends an execution and is not an error.
 class Exit {
 	constructor(code) {
 		Object.defineProperty(this, 'code', { value: code });
@@ -35,7 +35,7 @@ function remember(name, code) {
 
 let driverFrame = null;
 
-// hideFrames(FILES): what the driver consists of, which no traceback of the code's shows.
+// hideFrames(FILES): the driver's own files, which no traceback shows.
 function hideFrames(files) {
 	const own = files.map((file) => file.replace(/[^\w]/g, '\\$&')).join('|');
 	driverFrame = new RegExp(
@@ -56,7 +56,7 @@ function safeInspect(value, options) {
 	return text;
 }
 
-// Takes the driver's frames out of an error and of what it says caused it, for good.
+// Removes the driver's frames from an error and from its causes, permanently.
 function trim(error, depth) {
 	if (!error || typeof error !== 'object' || depth > 8) return;
 	try {
@@ -84,7 +84,7 @@ function describe(error) {
 	try {
 		own = String(error.stack).split('\n');
 	} catch (e) {
-		// A getter of the code's: the text has to do.
+		// A getter of the code failed: use the text alone.
 	}
 	const caret = own.findIndex((line) => /^\s*\^+\s*$/.test(line));
 	if (error instanceof SyntaxError && caret > 0 && !own.slice(0, caret).some((line) => /^\s+at /.test(line))) {
@@ -115,7 +115,7 @@ function place(lines) {
 	return [];
 }
 
-// What nobody handles is written, and ends nothing.
+// Unhandled errors are written, and end nothing.
 function complain(error, what) {
 	if (error instanceof Exit || error === INTERRUPT) return;
 	let text;

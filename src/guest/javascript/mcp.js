@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// mcp.js - What javascript in a cell sees of the agent's tools: `mcp`, in sandboxes that were created with servers.
+// mcp.js - The agent's tools for javascript in a cell: `mcp`, in sandboxes that were created with servers.
 //
 //   await mcp.weather.get_weather({ city: 'Paris' })        await mcp.runtime.search_tool_docs('rain')
 //
 // Theory of operation. Requests go to the host as lines (docs/protocol/kernel.md, "Asking the host") and are answered in any
-// order; everything is a promise, so many can wait at once. A server's tools are asked for when they are first needed, and
-// kept. Arguments are checked against the tool's schema before the host is asked. When an execution is over, whatever
-// still waits is forgotten here and cancelled by the host; an interrupt is told to it at once.
+// order; everything is a promise, so many can wait at once. The tools of a server are requested at their first use, and kept.
+// Arguments are checked against the tool's schema before the request. When an execution is over, calls that still wait are
+// dropped here and cancelled by the host; an interrupt is reported to the host at once.
 //
 // Files, time, saved functions and help texts are in runtime.js.
 //
@@ -21,7 +21,7 @@ const { files, time, tools, toolHelp, serverHelp } = require('./runtime.js');
 
 const RESULT_MAX = 64 << 20;
 const TEXT_MAX = 8 << 20;
-const LINE_MAX = 12 << 20; // quoted once more; the host takes 16, and ends who sends more
+const LINE_MAX = 12 << 20; // quoted once more; the host accepts 16, and ends a kernel that sends more
 const DEPTH_MAX = 40;
 const PROBLEMS_MAX = 5;
 const KEY_MAX = 100;
@@ -35,7 +35,7 @@ const PROJECTS = '/projects';
 
 const { stringify, parse } = JSON;
 
-// A call that failed: `code` says in a word why; hint, server, tool and content where there is something to say.
+// A call that failed: `code` is the kind of error; hint, server, tool and content have the details, if there are any.
 class MCPError extends Error {
 	constructor(message, { code = 'error', hint, server, tool, content } = {}) {
 		super(hint ? `${message} (${hint})` : message);
@@ -65,7 +65,7 @@ function typeOf(v) {
 
 const fitsType = (v, kind) => typeOf(v) === kind || (kind === 'number' && typeof v === 'number');
 
-// The one of `names` that was most likely meant, or none.
+// The most similar one of `names`, if there is one.
 function nearest(asked, names) {
 	let best = null;
 	let least = Math.max(1, Math.floor(asked.length / 3)) + 1;
@@ -87,7 +87,7 @@ function matches(pattern, text) {
 	try {
 		return new RegExp(pattern, 'u').test(text);
 	} catch (e) {
-		return true; // another dialect: the server's business
+		return true; // another dialect: the server checks it
 	}
 }
 
@@ -159,7 +159,7 @@ class Check {
 			size(Object.keys(value).length, 'minProperties', 'maxProperties', 'properties');
 		}
 	}
-	// An argument that `properties` does not name is refused unless the schema says that there may be others.
+	// An argument that `properties` does not name is refused unless the schema permits others.
 	members(where, value, schema, depth) {
 		const inner = (name) => (where ? `${where}.${name}` : `argument '${name}'`);
 		const known = isObject(schema.properties) ? schema.properties : {};
@@ -180,7 +180,7 @@ class Check {
 			if (rest === false) {
 				const near = nearest(name, Object.keys(known));
 				const others = Object.keys(known).map((k) => `'${k}'`).join(', ') || 'none';
-				this.say(inner(name), `is not known; ${near ? `did you mean '${near}'?` : `known are: ${others}`}`);
+				this.say(inner(name), `is unknown; ${near ? `did you mean '${near}'?` : `known are: ${others}`}`);
 			} else {
 				this.look(inner(name), item, rest, depth + 1);
 			}
@@ -264,9 +264,9 @@ function text(value, what) {
 			return v instanceof Map ? Object.fromEntries(v) : v instanceof Set ? [...v] : v;
 		});
 	} catch (e) {
-		throw new TypeError(`${what}: JSON can not say it: ${e.message}`);
+		throw new TypeError(`${what}: the value cannot be written as JSON: ${e.message}`);
 	}
-	if (made === undefined) throw new TypeError(`${what}: JSON can not say it: ${typeof value}`);
+	if (made === undefined) throw new TypeError(`${what}: the value cannot be written as JSON: ${typeof value}`);
 	if (made.length > TEXT_MAX) throw new MCPError(`${what}: ${made.length} characters of JSON, at most ${TEXT_MAX} are allowed`, { code: 'too_large' });
 	return made;
 }
@@ -286,7 +286,7 @@ module.exports = function codeMode(send) {
 			send(message);
 		});
 
-	// The host bounds what a sandbox keeps and reads in a second; who has much to keep waits.
+	// Wait: the host limits how much a sandbox saves and reads per second.
 	async function note(op, fields) {
 		for (const end = Date.now() + PATIENCE_MS; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
 			try {
@@ -313,7 +313,7 @@ module.exports = function codeMode(send) {
 		if (!message.ok) {
 			const error = isObject(message.error) ? message.error : {};
 			const thrown = new MCPError(String(error.message || 'the host refused the call'), { code: error.code, hint: error.hint });
-			// The host cancels what it is about to interrupt: the signal is on its way here, and comes first.
+			// The host cancels calls of code that it is about to interrupt: the signal will arrive, and takes precedence.
 			if (error.code === 'cancelled') setTimeout(() => call.reject(thrown), SIGNAL_MS);
 			else call.reject(thrown);
 			return;
@@ -321,11 +321,11 @@ module.exports = function codeMode(send) {
 		try {
 			call.resolve(call.parts.length ? parse(call.parts.join('')) : message.result);
 		} catch (e) {
-			call.reject(new MCPError('the result is no JSON', { code: 'internal' }));
+			call.reject(new MCPError('the result is not JSON', { code: 'internal' }));
 		}
 	}
 
-	// The execution is over. What nobody answered is forgotten; `tell`: the host does not know yet.
+	// The execution is over: drop unanswered calls; `tell`: the host does not know yet.
 	function end(tell) {
 		if (tell) for (const id of calls.keys()) send({ type: 'rpc_cancel', id });
 		calls.clear();
@@ -361,7 +361,7 @@ module.exports = function codeMode(send) {
 			const tools = await toolsOf(server);
 			const tool = tools.find((t) => t.name === name) || tools.find((t) => t.alias === name);
 			if (tool) return tool;
-			// The host says which rule it is, and writes down that somebody tried.
+			// The host's refusal names the rule, and the host records the attempt.
 			if (server.refused.includes(name)) return { name, alias: aliasOf(name), inputSchema: {} };
 			if (again) {
 				const near = nearest(name, tools.map((t) => t.alias));
@@ -391,7 +391,7 @@ module.exports = function codeMode(send) {
 		return raw ? answer : unwrap(answer, server.name, tool);
 	}
 
-	// Names that the language or a console asks any object for, and that no tool is meant by.
+	// Names that the language or a console looks up in any object; they do not stand for tools.
 	const own = (name) => typeof name === 'string' && !['then', 'toJSON', 'constructor', 'prototype', 'inspect', 'valueOf', 'toString'].includes(name);
 
 	const said = (object, text) => {
@@ -415,7 +415,7 @@ module.exports = function codeMode(send) {
 			return made.get(name);
 		};
 		const text = () => serverHelp(server, server.problem);
-		// A console looks at what is behind the proxy, and asks that to show itself.
+		// A console shows the target of the proxy.
 		return new Proxy(said(Object.create(null), text), {
 			get: (_, name) => {
 				if (name === 'toString' || name === inspect.custom) return text;
@@ -445,10 +445,10 @@ module.exports = function codeMode(send) {
 
 	const keyOf = (key) => {
 		const made = String(key).trim().replace(/[^A-Za-z0-9_-]/gu, '_').slice(0, KEY_MAX);
-		if (!made) throw new TypeError('a memory key can not be empty');
+		if (!made) throw new TypeError('a memory key cannot be empty');
 		return made;
 	};
-	// The user's metadata, and the key as it was written, which is kept beside it where it is another.
+	// The user's metadata, and the key as it was written, if that differs.
 	const metadataOf = (entry) => {
 		const { [WRITTEN]: written, ...metadata } = parse(entry.metadata || '{}');
 		if (typeof written === 'string' && keyOf(written || '_') === entry.key) return { metadata, key: written };
@@ -577,7 +577,7 @@ module.exports = function codeMode(send) {
 			Reflect.getOwnPropertyDescriptor(fixed, name) || { value: proxies.get(servers.find((s) => s.alias === name)), enumerable: true, configurable: true },
 	});
 
-	// The servers that code names without calling one of their tools: it is about to look at them, and can not wait for what it sees.
+	// Servers that code names without calling one of their tools: the code shows them, and cannot await their tools.
 	const lookedAt = (code) => servers.filter((s) => !s.tools && (
 		new RegExp(`\\bmcp\\s*\\.\\s*${s.alias.replace(/\$/g, '\\$&')}(?![\\w$])(?!\\s*\\.\\s*[\\w$]+\\s*\\()`).test(code) ||
 		(/\bmcp\s*\.\s*servers\b/.test(code) && code.includes(s.name))));
@@ -591,13 +591,13 @@ module.exports = function codeMode(send) {
 			await Promise.race([toolsOf(server), late]);
 			server.problem = undefined;
 		} catch (e) {
-			server.problem = e.message; // whoever calls one of its tools hears it again
+			server.problem = e.message; // a call of one of its tools reports it again
 		}
 		clearTimeout(timer);
 	}
 
-	// Before each execution, with what the host sent: what is known of a server that stays is kept. A promise when there is something
-	// to wait for before the code begins: the owner's saved functions, the first time, and the tools of servers that it looks at.
+	// Before each execution, with the host's list: known tools of a server that stays are kept. Returns a promise if the code must
+	// wait: for the owner's saved functions, the first time, and for the tools of servers that it shows.
 	function enter(given, name, code) {
 		execution = Number((/\d+/.exec(name) || [execution + 1])[0]);
 		servers = list(given.servers).filter((s) => isObject(s) && s.name).map((s) => {

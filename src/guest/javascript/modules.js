@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// modules.js - What code requires and imports, from the working directory of the javascript kernel.
+// modules.js - require and import for code, from the working directory of the javascript kernel.
 //
 // Theory of operation. Code finds require, module, exports, __filename and __dirname as a file "[kernel]" in the working
 // directory would. import() has node's own loader where scripts can be given that; else packages are looked up here.
@@ -15,7 +15,7 @@ const { quietly } = require('./sigint.js');
 
 const { parse } = JSON;
 
-// Where a package's entry for import is, when `require.resolve` does not know it (a package for import alone).
+// The entry of a package for import, if `require.resolve` does not find it (a package for import alone).
 function entryForImport(specifier, directories) {
 	const [, name, rest] = /^((?:@[^/]+\/)?[^/]+)(\/.*)?$/.exec(specifier) || [];
 	const pick = (e) => (typeof e === 'string' ? e : e && (pick(e.import) || pick(e.node) || pick(e.default)));

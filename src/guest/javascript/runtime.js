@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime.js - The parts of mcp.runtime that need no server: files of an execution, time, saved functions; and the text of help.
 //
-// Theory of operation. mcp.js, which puts this into `mcp.runtime`, hands over how to ask the host and how errors are made. Names and
-// results are those of python's mcp.runtime (src/guest/python/caisson_kernel/codemode), options are objects. What javascript can not do
-// is there too, and says so. A saved function is its source, with a first line that says whose language it is: the host keeps
-// python's in the same place, and each language defines its own alone.
+// Theory of operation. mcp.js puts these functions into `mcp.runtime`, and passes in the functions for requests and errors. Names and
+// results are those of python's mcp.runtime (src/guest/python/caisson_kernel/codemode), options are objects. Functions that javascript
+// cannot offer exist too, and raise an error with the reason. A saved function is its source, with a first line that names its language:
+// the host keeps python's in the same place, and each language defines only its own.
 'use strict';
 
 const fs = require('fs');
@@ -50,7 +50,7 @@ const signature = (tool) => {
 	return `${tool.alias}(${names.length ? `{ ${names.join(', ')} }` : ''})`;
 };
 
-// What help(mcp_weather.get_weather) is in python.
+// The text of python's help(mcp_weather.get_weather).
 function toolHelp(server, tool) {
 	const given = argumentsOf(tool);
 	const lines = [`mcp.${server.alias}.${signature(tool)}`, '', String(tool.description || tool.title || `A tool of ${server.name}.`).trim()];
@@ -58,15 +58,15 @@ function toolHelp(server, tool) {
 	const notes = isObject(tool.annotations) ? tool.annotations : {};
 	const said = [['readOnlyHint', 'changes nothing'], ['destructiveHint', 'may destroy something'], ['idempotentHint', 'may be repeated'],
 		['openWorldHint', 'reaches beyond the server']].filter(([key]) => notes[key] === true).map(([, text]) => text);
-	if (said.length) lines.push('', `The server says that it ${said.join(', ')}.`);
+	if (said.length) lines.push('', `According to the server, it ${said.join(', ')}.`);
 	lines.push('', `A tool of the MCP server '${server.name}': await it.`);
 	return lines.join('\n');
 }
 
-// A server and its tools, one line each. `problem`: why they are not known.
+// A server and its tools, one line each. `problem`: why the tools are not available.
 function serverHelp(server, problem) {
 	const lines = [`MCP server ${server.name}${server.description ? `: ${line(server.description).slice(0, 200)}` : ''}`];
-	if (!server.tools) lines.push(`  its tools are not known yet: ${problem || `await mcp.${server.alias}.list_tools()`}`);
+	if (!server.tools) lines.push(`  the list of its tools is not available yet: ${problem || `await mcp.${server.alias}.list_tools()`}`);
 	for (const tool of server.tools || []) {
 		const note = line(tool.description || tool.title);
 		lines.push(`  ${signature(tool)}${note ? `: ${note.slice(0, 120)}` : ''}`);
@@ -102,7 +102,7 @@ function files(number) {
 			if (typeof content !== 'string' && !isBytes(content)) throw new TypeError(`content must be a string or bytes, not ${content === null ? 'null' : typeof content}`);
 			return write(target(name, subdir), content instanceof ArrayBuffer ? Buffer.from(content) : content);
 		},
-		// Bytes, a data: URL, or a canvas: something that makes a Buffer of itself.
+		// Bytes, a data: URL, or an object with toBuffer(), such as a canvas.
 		save_image: async (name, image, { format } = {}) => {
 			const kind = String(format || path.extname(String(name)).slice(1) || 'png').toLowerCase();
 			let data = image;
@@ -136,7 +136,7 @@ function files(number) {
 
 // --- time
 
-// A moment that knows its zone: a Date that is shown, and said in JSON, as the clock there shows it.
+// A time with its zone: a Date that is printed, and written as JSON, in the time of that zone.
 class ZonedDate extends Date {
 	constructor(moment, timezone) {
 		super(moment);
@@ -169,7 +169,7 @@ function zoneOf(name) {
 	try {
 		return new Intl.DateTimeFormat('en-US', { timeZone: String(name) }).resolvedOptions().timeZone && String(name);
 	} catch (e) {
-		throw new TypeError(`'${name}' is no time zone; list_timezones() has their names`);
+		throw new TypeError(`unknown time zone '${name}'; list_timezones() has their names`);
 	}
 }
 
@@ -206,7 +206,7 @@ function sourceOf(func) {
 	try {
 		new vm.Script(`(${source})`);
 	} catch (e) {
-		throw new TypeError(`save_tool: the source of ${name} is no function by itself; write it as 'function ${name}(...) {...}' or as an arrow function`);
+		throw new TypeError(`save_tool: the source of ${name} is not a function by itself; write it as 'function ${name}(...) {...}' or as an arrow function`);
 	}
 	return source;
 }
@@ -229,7 +229,7 @@ function tools(note, MCPError) {
 			name: tool.name, language: isOurs(tool) ? 'javascript' : 'python', source: isOurs(tool) ? tool.source.slice(OURS.length) : tool.source,
 			created_at: stamp(tool.created_at), updated_at: stamp(tool.updated_at),
 		})),
-		// One that fails is reported, and costs nobody anything else.
+		// A function that fails is reported, and the others are still defined.
 		load: async (report) => {
 			let all = [];
 			try {

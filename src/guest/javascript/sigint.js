@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // sigint.js - SIGINT ends the code that runs, and never the javascript kernel.
 //
-// Theory of operation. node's own watchdog thread (what `breakOnSigint` starts) is started once and never stopped, so
-// there is no moment in which the signal has its deadly default. During `guard` it terminates the running
-// javascript; else it leaves a mark, which is polled while an execution waits and wiped when one starts.
+// Theory of operation. node's own watchdog thread (which `breakOnSigint` starts) is started once and never stopped, so
+// the signal never has its deadly default. During `guard` the signal terminates the running javascript; otherwise it
+// leaves a mark, which is polled while an execution waits and cleared when one starts.
 // Not interruptible: a loop without end in a callback, or after an await inside a function. Lost: a signal in
 // the microsecond in which a guard ends, because node then wipes the mark. The host's next step is to kill.
 'use strict';
@@ -33,7 +33,7 @@ const sigint = {
 			return;
 		}
 		// A listener of the code's own would take the signal away from the watchdog: it is
-		// registered, but hears nothing.
+		// registered, but receives nothing.
 		for (const listener of process.listeners('newListener')) {
 			if (listener.name !== 'startListeningIfSignal') continue;
 			process.removeListener('newListener', listener);
@@ -46,7 +46,7 @@ const sigint = {
 	pending() {
 		return this.binding ? this.binding.watchdogHasPendingSigint() : this.heard;
 	},
-	// The same, and wipes it: one more start and stop does that, while the first start stays in force.
+	// The same, and clears the mark: one more start and stop does that, while the first start stays in force.
 	take() {
 		let heard = this.heard;
 		this.heard = false;
@@ -63,7 +63,7 @@ const GUARD = Symbol.for('caisson.guard');
 const guardScript = new vm.Script("globalThis[Symbol.for('caisson.guard')].call()", { filename: __filename });
 const guardCall = { call: null };
 
-// f(), and nothing from node about what is experimental or deprecated in it.
+// f(), without node's warnings about experimental or deprecated functions.
 function quietly(f) {
 	const { emitWarning } = process;
 	process.emitWarning = () => {};
@@ -74,18 +74,18 @@ function quietly(f) {
 	}
 }
 
-// What was terminated has not left the asynchronous contexts it had entered, and node ends the process when
-// it finds that.
+// Terminated code has not left the asynchronous contexts that it had entered, and node ends the process when it finds
+// that.
 function leaveAsyncContexts(context) {
 	try {
 		const { popAsyncContext } = quietly(() => process.binding('async_wrap'));
 		for (let i = 0; i < 1000 && executionAsyncId() !== context; i++) popAsyncContext(executionAsyncId());
 	} catch (e) {
-		// Not to be had: it may go well.
+		// Not available: continue anyway.
 	}
 }
 
-// guard(f): f(), ended by SIGINT. Throws what f throws, or INTERRUPT. A guard within a guard is the outer one.
+// guard(f): f(), ended by SIGINT. Throws the exceptions of f, or INTERRUPT. An inner guard has no effect of its own.
 function guard(f) {
 	if (guardCall.call) return f();
 	const context = executionAsyncId();

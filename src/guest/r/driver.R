@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# driver.R - The R kernel: runs code in one R process that lives on, and speaks JSON lines with the host.
+# driver.R - The R kernel: runs code in one R process that lives on, and exchanges JSON lines with the host.
 # `Rscript --vanilla driver.R`.
 #
 # Theory of operation
 #
-# Goals: what the R console gives, with base R alone. Code is parsed whole, then each expression is
-# evaluated in the global environment. Visible values are printed to 1 as the console does, but for the last
-# expression's: that is the result, and is not printed.
+# Goals: the behaviour of the R console, with base R alone. Code is parsed whole, then each expression is
+# evaluated in the global environment. Visible values are printed to 1 as the console does, except the value of
+# the last expression: that is the result, and is not printed.
 #
-# Descriptors: R can open files but not use a descriptor it inherited, and /dev/fd/3 may not be opened again
-# by another user than the one who made the pipe. So two `cat` processes carry the control channel (they
+# Descriptors: R can open files but not use a descriptor it inherited, and only the user who made a pipe may
+# open /dev/fd/3 again. So two `cat` processes carry the control channel (they
 # ignore SIGINT), and 3 and 4 are closed here, by a function of the `parallel` package that is not exported;
 # where it is missing they stay open. R has no close-on-exec: programs that the code starts inherit the
 # pipes to the two `cat`s.
 #
-# Output: R flushes what it writes to 1 and 2 at once, so text and the output of system() are in order. A C
-# library that buffers for itself is flushed by R when it can, not by us.
+# Output: R flushes its output to 1 and 2 at once, so text and the output of system() are in order. R flushes
+# the buffers of C libraries when it can; the driver does not.
 #
 # Plots: the option `device` opens a PNG device (cairo, no X11) in the session's temporary directory when
 # the code draws without one. At the end of the execution it is closed and each page is sent as a display.
@@ -28,13 +28,12 @@
 # Warnings are collected as the console does and written to 2 after each top-level expression;
 # getOption("warn") is obeyed.
 #
-# SIGINT: the driver runs with interrupts suspended, the code with interrupts allowed. One that came between
-# executions is taken and forgotten before the code starts. While system() runs, C ignores the signal in R:
-# the command ends, R goes on. While an answer to readline() is waited for, the signal is taken when the
-# answer comes.
+# SIGINT: the driver runs with interrupts suspended, the code with interrupts allowed. A signal between
+# executions is dropped before the code starts. While system() runs, C ignores the signal in R: the command
+# ends, R continues. While readline() waits for an answer, the signal is handled when the answer comes.
 #
 # Failure model: end of file on control in ends R at once. R reads its script from the file of `Rscript`,
-# and so would scan(""): the call of main() is the last line, so that nothing is left to be read there.
+# and so would scan(""): main() is called on the last line, so that nothing is left to read.
 
 .caisson <- local({
 	BUNDLE_MAX_BYTES <- 8 * 1024^2
@@ -80,7 +79,7 @@
 	}
 
 	# The string members of a JSON object. All in vectors of bytes, because a line may have megabytes:
-	# mark what a backslash escapes, then the quotes that are left delimit the strings.
+	# mark the characters that a backslash escapes; the remaining quotes delimit the strings.
 	parse_message <- function(line) {
 		x <- as.integer(charToRaw(line))
 		n <- length(x)
@@ -286,7 +285,7 @@
 
 	# --- warnings and errors, worded as R words them
 
-	# A call that is the driver's own is nobody's.
+	# A call of the driver itself is not shown.
 	own_call <- function(call) is.null(call) || identical(call[[1L]], quote(eval)) && any(all.names(call) %in% c(".caisson_expression"))
 
 	with_call <- function(call, text, lead) {
@@ -361,7 +360,7 @@
 
 	show_value <- function(value) if (isS4(value)) methods::show(value) else print(value)
 
-	# What showing a value prints, as lines. Only the showing can be interrupted: with capture.output() an
+	# The printed lines of a value. Only the showing can be interrupted: with capture.output() an
 	# interrupt between the start of its sink and the promise to end it would swallow all output ever after.
 	capture_value <- function(value) {
 		lines <- NULL
@@ -407,7 +406,7 @@
 		state$warnings <- list()
 		name <- if (is.null(message$name)) "<sandbox>" else message$name
 		code <- if (is.null(message$code)) "" else message$code
-		# An interrupt that nobody took while no code was running.
+		# An interrupt that came while no code was running.
 		tryCatch(allowInterrupts(Sys.sleep(0)), interrupt = function(e) NULL)
 		outcome <- withRestarts(
 			tryCatch(

@@ -5,16 +5,16 @@ Theory of operation. The loop is made when something first asks for it; a kernel
 then on it runs while the kernel is idle (it is what waits for the next message) and while an execution with top-level
 `await` runs; so background tasks go on in both. Code without top-level `await` is run between two runs of the loop, with
 no loop running: there asyncio.run(), loop.run_until_complete() and libraries that start a loop of their own work as in a
-script. Three things of asyncio are extended for what notebooks and models do:
+script. Three functions of asyncio are extended for the habits of notebooks and models:
 
     get_event_loop()   in the main thread, when user code has set no loop of its own: the kernel's (by a policy)
     create_task()      with no loop running, in the main thread: the task goes to the kernel's loop and runs when the
                        execution is over, or when a later one awaits
-    run()              inside the kernel's running loop (top-level await, a background task): steps out of that loop for
-                       the time of the call. The outer loop stands still meanwhile, as in any blocking call.
+    run()              inside the kernel's running loop (top-level await, a background task): leaves that loop for the time
+                       of the call. The outer loop stands still meanwhile, as in any blocking call.
                        An interrupt cancels the main task, in every version of Python
 
-User code may stop, break or close the loop (`loop.close()` is the end of many a script): then there will be a new one.
+User code may stop, break or close the loop (many scripts end with `loop.close()`): the kernel then makes a new one.
 """
 import asyncio
 import functools
@@ -28,7 +28,7 @@ _owner = None
 
 
 class Policy(asyncio.DefaultEventLoopPolicy):
-    """Knows whether the main thread has a loop set, and otherwise gives it the kernel's."""
+    """Tracks whether the main thread has set a loop, and otherwise gives it the kernel's."""
     is_set = False
 
     def set_event_loop(self, loop):
@@ -46,7 +46,7 @@ _policy = Policy()
 
 
 class Loop:
-    """The loop of this kernel, whichever it is at the moment, if any."""
+    """The present loop of this kernel, if there is one."""
 
     def __init__(self, channel):
         global _owner
@@ -63,7 +63,7 @@ class Loop:
         """The loop, alive and set as the current one."""
         loop = self.loop
         if loop is None or loop.is_closed():
-            with interrupts.shield:  # one that does not hear the host would be waited in for ever
+            with interrupts.shield:  # a loop that does not read the host's messages would wait for ever
                 loop = asyncio.new_event_loop()
                 loop.add_reader(self._channel.in_fd, self._channel.pump)
                 self.loop = loop
@@ -71,8 +71,8 @@ class Loop:
         return loop
 
     def reset(self):
-        """Between executions: the kernel's loop is the current one, and no loop is running, whatever an interrupt in the
-        middle of asyncio has left behind."""
+        """Between executions: make the kernel's loop the current one, with no loop running, even if an interrupt in the
+        middle of asyncio has left another state behind."""
         asyncio._set_running_loop(None)
         loop = self.loop
         if loop is not None and (loop.is_closed() or loop.is_running()):
@@ -83,7 +83,7 @@ class Loop:
             asyncio.set_event_loop(None)
 
     def mend(self):
-        """After an exception came out of the loop: gives it up if it no longer works (its epoll was closed)."""
+        """After an exception left the loop: give the loop up if it no longer works (its epoll was closed)."""
         loop = self.loop
         if loop is None:
             return
@@ -98,7 +98,7 @@ class Loop:
                 pass
 
     def _wake(self):
-        """Something to execute was read, by whichever thread."""
+        """A thread has read a message to execute."""
         if not self._idle:
             return
         try:
@@ -110,8 +110,8 @@ class Loop:
             pass
 
     def wait(self):
-        """Waits until there is something to execute. Without a loop, and without threads that may need waking each
-        other, the pipe is enough."""
+        """Wait until there is something to execute. Without a loop, and without threads that may have to wake each
+        other, waiting on the pipe is enough."""
         self.reset()
         if self.loop is None and threading.active_count() == 1:
             self._channel.wait_for(self._channel.executes.__len__)
@@ -125,18 +125,18 @@ class Loop:
             self._idle = False
 
     def run(self, coroutine, context=None):
-        """Runs a coroutine of user code to its end. What ends the loop in its place (a signal, sys.exit() in another
-        task, loop.stop()) is raised, after the coroutine was told by a cancellation."""
+        """Run a coroutine of user code to its end. If the loop ends first (by a signal, sys.exit() in another task or
+        loop.stop()), cancel the coroutine and raise the reason."""
         loop = self.current()
         options = {} if context is None else {"context": context}  # Python 3.11 and later
-        with interrupts.shield:  # once there is a task, settle() has to know it
+        with interrupts.shield:  # settle() must know about a task from its beginning
             task = self._task = loop.create_task(coroutine, **options)
             watch = self._watch = interrupts.Watch(loop, task)
             interrupts.watch(watch)
         try:
             return loop.run_until_complete(task)
         except asyncio.CancelledError:
-            if watch.cancelled:  # before the task had even begun
+            if watch.cancelled:  # before the task had begun
                 raise KeyboardInterrupt from None
             raise
         finally:
@@ -147,11 +147,11 @@ class Loop:
 
     @property
     def interrupted(self):
-        """Whether it was a signal that cancelled the coroutine of run()."""
+        """Whether a signal cancelled the coroutine of run()."""
         return self._watch.cancelled
 
     def settle(self):
-        """After run(), out of reach of signals: what a second interrupt left running is told to end."""
+        """After run(), out of reach of signals: cancel tasks that a second interrupt left running."""
         task, self._task = self._task, None
         if task is not None and not task.done():
             try:
@@ -169,7 +169,7 @@ async def _watched(coroutine, watches):
 
 
 def _run_watched(main, *args, **kwargs):
-    """asyncio.run() with the manners of Python 3.11 and later in every version: Ctrl-C cancels the main task."""
+    """asyncio.run() as in Python 3.11 and later, in every version: Ctrl-C cancels the main task."""
     if not asyncio.iscoroutine(main) or threading.get_ident() != _owner.main:
         return _asyncio_run(main, *args, **kwargs)
     watches = []
@@ -216,12 +216,12 @@ def create_task(coro, **kwargs):
 
 
 def is_kernels(loop):
-    """Whether it is the one that reads the channel anyway."""
+    """Whether this is the loop that reads the channel anyway."""
     return _owner is not None and loop is _owner.loop
 
 
 def disown():
-    """No kernel any more (the rehearsal is over)."""
+    """The rehearsal is over: there is no kernel any more."""
     global _owner
     _owner = None
 

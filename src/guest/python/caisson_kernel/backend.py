@@ -8,12 +8,12 @@ package can be imported, from inside a zip as well. There is no window and no ev
   (block, and whatever older code passes) mean nothing here.
 - `figure.show()` displays that one figure and leaves it open; if it does not change any more,
   the end of the execution does not show it again.
-- Figures that nobody shows are shown by display.flush_figures() at the end of the execution, with any
-  backend: code that says matplotlib.use("Agg") loses nothing.
+- display.flush_figures() shows all other figures at the end of the execution, with any backend: code that calls
+  matplotlib.use("Agg") loses nothing.
 
-This is the one module of the kernel that imports matplotlib, and it is loaded by matplotlib alone. Who makes it the
-backend, and when, is in standins.py. The functions at the end are what matplotlib before 3.6 asks for; later
-versions ask the classes. All of them have to be in the module itself: matplotlib before 3.5 copies its dictionary.
+This is the only module of the kernel that imports matplotlib, and only matplotlib loads it. standins.py makes it the
+backend. matplotlib before 3.6 needs the functions at the end; later versions use the classes. All of them must be in
+the module itself: matplotlib before 3.5 copies its dictionary.
 """
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -47,4 +47,4 @@ def new_figure_manager(num, *args, FigureClass=Figure, **options):
 
 
 def draw_if_interactive():
-    """Called after each command of an interactive session; nothing is drawn before it is shown."""
+    """Called after each command of an interactive session; figures are drawn only when they are shown."""

@@ -2,20 +2,20 @@
 """control - The channel: two pipes, one line of JSON per message.
 
 Theory of operation. The descriptors are moved to high numbers and closed on exec, so that subprocesses neither inherit
-nor find them. Writing: one lock, one whole line at a time, under a shield (interrupts.py), blocking. Reading: whoever
-needs something reads; everything read is sorted into the place where its owner looks:
+nor find them. Writing: one lock, one whole line at a time, under a shield (interrupts.py), blocking. Reading: each
+function reads when it needs a message, and puts every message that it reads into the place where its owner looks:
 
     execute          executes, a queue for the idle kernel
     ack              a counter. Displays are numbered, and number n waits for n acks; so an interrupted wait leaves
                      nothing behind that the next display could take for its own
     input_response   by id, as install_response; rpc_part, rpc_response: the call of the id (codemode/rpc.py)
-    packages         at once: what can be imported (packages.py)
+    packages         applied at once: the paths for imports (packages.py)
 
-Nobody holds a lock while it waits for the descriptor. With several threads the one that loses the race finds its
-answer already sorted, at most _TICK_MS later; whoever happens to read an `execute` wakes the idle loop.
+No thread holds a lock while it waits for the descriptor. With several threads, a thread that loses the race finds its
+answer in its place, at most _TICK_MS later; a thread that reads an `execute` wakes the idle loop.
 
-The other end is the host. When it closes the pipe the kernel ends, at once and without ceremony. A process that user
-code forks has no channel: there the descriptors are closed, nothing is sent, and every question is answered with EOF.
+The other end is the host. When the host closes the pipe, the kernel ends at once. A process that user code forks has no
+channel: the descriptors are closed there, nothing is sent, and every question is answered with EOF.
 """
 import collections
 import fcntl
@@ -28,7 +28,7 @@ from . import interrupts, wire
 _HIGH_FD = 200
 _TICK_MS = 20
 
-# Bound here, so that user code which replaces them (a mock that was never undone) does not replace them for the kernel.
+# Bound here, so that the kernel keeps the originals if user code replaces them (a mock that was never undone).
 _close, _exit, _getpid, _read, _write = os.close, os._exit, os.getpid, os.read, os.write
 
 channel = None  # the Channel of this process, once kernel.main() has opened it
@@ -47,7 +47,7 @@ class Channel:
     def __init__(self, control_in, control_out):
         self.pid = _getpid()
         self.executes = collections.deque()
-        self.wake = None  # called by whoever reads an `execute`
+        self.wake = None  # called by the thread that reads an `execute`
         self.in_fd = _move_up(control_in)
         self._out_fd = _move_up(control_out)
         self._write_lock = threading.Lock()
@@ -58,7 +58,7 @@ class Channel:
         self._requests = 0
         self._questions = set()
         self._answers = {}
-        self.calls = {}  # by number: who waits for an rpc_response
+        self.calls = {}  # by number: the calls that wait for an rpc_response
 
     def close(self):
         for fd in (self.in_fd, self._out_fd):
@@ -91,12 +91,12 @@ class Channel:
     # Reading.
 
     def _readable(self, timeout_ms):
-        poll = select.poll()  # not to be shared by threads
+        poll = select.poll()  # threads must not share it
         poll.register(self.in_fd, select.POLLIN)
         return poll.poll(timeout_ms)
 
     def pump(self):
-        """Reads once if there is something, and sorts it. Does not block."""
+        """Read once if there is input, and sort it. Does not block."""
         with interrupts.shield, self._read_lock:
             if not self._readable(0):
                 return
@@ -112,7 +112,7 @@ class Channel:
             buffer += data
             if b"\n" not in data:
                 if len(buffer) > wire.LINE_MAX_BYTES:
-                    _exit(1)  # the contract is broken; there is no way to find the next message
+                    _exit(1)  # the protocol is broken; there is no way to find the next message
                 return
             *lines, rest = bytes(buffer).split(b"\n")
             self._buffer = bytearray(rest)
@@ -128,7 +128,7 @@ class Channel:
             if self.wake is not None:
                 self.wake()
         elif kind == "ack":
-            self._acks = min(self._acks + 1, self._displays)  # one that nobody waits for is no credit
+            self._acks = min(self._acks + 1, self._displays)  # an ack that no display waits for is no credit
         elif kind == "input_response":
             if str(message.get("id")) in self._questions:
                 self._answers[str(message["id"])] = message
@@ -144,7 +144,7 @@ class Channel:
                 call.take(kind, message)
 
     def wait_for(self, arrived):
-        """Reads until arrived() is true. This is where KeyboardInterrupt may come, between two reads."""
+        """Read until arrived() is true. KeyboardInterrupt may come here, between two reads."""
         while not arrived():
             self._readable(_TICK_MS if threading.active_count() > 1 else None)
             self.pump()
@@ -152,7 +152,7 @@ class Channel:
     # Conversations.
 
     def display(self, data, metadata=None, display_id=None, update=False):
-        """Shows a MIME bundle; returns when the host has it, so that nothing printed later can overtake it."""
+        """Show a MIME bundle; return when the host has it, so that text printed later cannot overtake it."""
         if not self.mine:
             return
         line = wire.bounded({"type": "display", "data": data, "metadata": metadata or {}, "display_id": display_id,
@@ -179,12 +179,12 @@ class Channel:
         try:
             self.wait_for(lambda: key in self._answers)
             return self._answers[key]
-        finally:  # an answer that comes after an interrupt is nobody's
+        finally:  # an answer after an interrupt has no reader
             self._questions.discard(key)
             self._answers.pop(key, None)
 
     def install(self, packages):
-        """The host's answer to an install_request; what was installed can be imported by then."""
+        """The host's answer to an install_request; installed packages can be imported by then."""
         if not self.mine:
             return {"error": "a forked process has no channel to the host"}
         with interrupts.shield:

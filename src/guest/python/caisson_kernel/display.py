@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """display.py - Values become MIME bundles, and bundles become messages.
 
-Theory of operation. bundle() asks a value for its representations, in the way notebooks made
-common: `_repr_mimebundle_`, then one `_repr_*_` method or registered function per MIME type, and
-repr() for text/plain. Everything a value answers is the user's code and may be wrong, so:
+Theory of operation. bundle() asks a value for its representations, in the way notebooks made common:
+`_repr_mimebundle_`, then one `_repr_*_` method or registered function per MIME type, and repr() for text/plain. User
+code computes all of these, and may fail, so:
 
-- A representation that raises, or has the wrong type, is left out and one line on stderr says so;
+- A representation that raises, or has the wrong type, is left out and one line on stderr reports it;
   a failing repr() becomes a note in text/plain. Nothing but an interrupt or an exit leaves
   bundle() as an exception.
-- What comes out is plain JSON: bytes are base64, text holds no lone surrogates, NaN is refused.
+- The result is plain JSON: bytes are base64, text holds no lone surrogates, NaN is refused.
 - Sizes are bounded here, before anything is sent: text/plain is cut after TEXT_MAX bytes, a bundle
   whose JSON is over BUNDLE_MAX bytes is replaced by a line of text.
 
@@ -42,7 +42,7 @@ def send(message, ack):
         try:
             stream.flush()
         except Exception:
-            pass  # closed, replaced or gone: there is nothing of ours to lose in it
+            pass  # closed, replaced or gone: nothing of the kernel's is lost
     if sender is not None:
         sender(message, ack)
 
@@ -71,8 +71,8 @@ def _complain(obj, what, problem):
 
 
 def _method(obj, name):
-    """A method that the object really has. Classes show as themselves, and objects that answer to every name
-    (mocks, remote proxies) have no representations of their own."""
+    """A method that the object really has. Classes show as themselves, and objects that have every attribute (mocks, remote
+    proxies) have no representations of their own."""
     if isinstance(obj, type):
         return None
     try:
@@ -168,7 +168,7 @@ def cut(text):
 
 
 def encode(mime, value):
-    """The value as the message carries it; TypeError or ValueError when it has no such form."""
+    """The value as the message carries it; raises TypeError or ValueError if it has no such form."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return binascii.b2a_base64(bytes(value), newline=False).decode("ascii")
     if mime == "application/json" or mime.endswith("+json"):
@@ -181,7 +181,8 @@ def encode(mime, value):
 
 
 def _without_widgets(data):
-    """A widget lives on messages between page and kernel that there are none of here: its page would show an error. Its text stays, and says why."""
+    """Widgets need messages between page and kernel, which do not exist here: the page would show an error. Keep the text, with
+    the reason."""
     if WIDGET in data:
         del data[WIDGET]
         data["text/plain"] = "%s\n(widgets are not shown: this kernel has no comms)" % data.get("text/plain", "")
@@ -200,7 +201,7 @@ def limit(data, metadata):
 
 
 def _add(obj, data, metadata, mime, value):
-    """Put one answer of the user's code into the bundle, if it is one."""
+    """Put one answer of the user's code into the bundle, if it is valid."""
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
         value, extra = value
         if extra:
@@ -210,7 +211,7 @@ def _add(obj, data, metadata, mime, value):
 
 
 def _collect(obj, data, metadata):
-    """What `_repr_mimebundle_` says; it wins over the single representations."""
+    """The answer of `_repr_mimebundle_`, which takes precedence over the single representations."""
     method = _method(obj, "_repr_mimebundle_")
     if method is None:
         return
@@ -222,7 +223,7 @@ def _collect(obj, data, metadata):
 
 
 def bundle(obj):
-    """(data, metadata) of a value; both empty when the object has shown itself."""
+    """(data, metadata) of a value; both empty if the object has shown itself."""
     data, metadata = {}, {}
     shows_itself = _method(obj, "_ipython_display_")
     try:
@@ -288,38 +289,38 @@ def display(*objs, display_id=None, update=False, raw=False, metadata=None, clea
 
 
 def update_display(obj, *, display_id, **options):
-    """Replace what was shown under display_id."""
+    """Replace the values that were shown under display_id."""
     return display(obj, display_id=display_id, update=True, **options)
 
 
 def clear_output(wait=False):
-    """Forget what this execution has shown so far; with wait, not before the next output comes."""
+    """Clear the displays of this execution; with wait, only when the next output comes."""
     send({"type": "clear_output", "wait": bool(wait)}, False)
 
 
 _shown = weakref.WeakSet()  # figures that were shown and not changed since
 
 
-figure_formats = {"png"}  # of png, retina, svg: what a figure is shown as
+figure_formats = {"png"}  # of png, retina, svg: the forms of a figure
 
 
 def set_figure_formats(names):
-    """What figures are shown as from now on; ValueError names what there is not."""
+    """Set the forms of figures from now on; raises ValueError for an unknown form."""
     names = {"retina" if n == "png2x" else str(n) for n in names}
     if not names or not names <= {"png", "retina", "svg"}:
-        raise ValueError("a figure is shown as png, retina or svg, not as %s" % (", ".join(sorted(names)) or "nothing"))
+        raise ValueError("unknown figure format: %s; use png, retina or svg" % (", ".join(sorted(names)) or "nothing"))
     figure_formats.clear()
     figure_formats.update(names)
 
 
 def _saved(figure, form, dpi):
-    """The bytes of a figure, None for one that holds nothing."""
+    """The bytes of a figure, or None for an empty one."""
     if not (figure.axes or figure.lines or figure.patches or figure.texts or figure.images):
         return None
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, bbox_inches="tight", dpi=dpi, facecolor=figure.get_facecolor(),
                    edgecolor=figure.get_edgecolor())
-    figure.stale = False  # savefig() itself touches it; from now on only a change of the user's does
+    figure.stale = False  # savefig() itself touches it; from now on only a change by the user does
     _shown.add(figure)
     return buffer.getvalue()
 
@@ -344,7 +345,7 @@ formatters["image/svg+xml"].for_type_by_name("matplotlib.figure", "Figure", figu
 
 
 def flush_figures():
-    """Show every open figure of pyplot and close it. One that was displayed as it is now is not shown twice."""
+    """Show every open figure of pyplot and close it. A figure that was shown and has not changed is not shown again."""
     helpers = sys.modules.get("matplotlib._pylab_helpers")
     pyplot = sys.modules.get("matplotlib.pyplot")
     if helpers is None or not hasattr(pyplot, "close"):

@@ -45,7 +45,7 @@ def _bundle(value):
 
 
 def _set_environment(variables):
-    """Those of the sandbox: a warm interpreter was started before anybody knew them. With the first execution."""
+    """Set the environment of the sandbox, with the first execution: a warm interpreter started before it was known."""
     if isinstance(variables, dict):
         os.environ.update({str(name): str(value) for name, value in variables.items()})
 
@@ -86,7 +86,7 @@ class Executor:
         return value
 
     async def _awaited(self, cell):
-        """Never raises: what leaves a task as SystemExit or KeyboardInterrupt would break the loop."""
+        """Never raises: a SystemExit or KeyboardInterrupt that leaves a task would break the loop."""
         value = None
         try:
             for code in cell.codes:
@@ -104,10 +104,10 @@ class Executor:
         self._past.result(value)
         return wire.bounded({"type": "result", "data": data, "metadata": metadata}) if data else b""
 
-    # The kernel's side.
+    # The kernel's part.
 
     def _attempt(self, function, *args):
-        """(value, None) or (None, exception) of user code. The only place where a fork of it comes out."""
+        """(value, None) or (None, exception) of user code. A fork of it returns only here."""
         try:
             value, exc = interrupts.call(function, *args), None
         except BaseException as caught:
@@ -119,8 +119,8 @@ class Executor:
         return value, exc
 
     def run(self, executes):
-        """Runs the first of them and answers. Whatever happens, there is one execution_done. It is taken when no handler of the
-        code's own can come in between, and lose it, any more."""
+        """Run the first execution of the queue and answer it, with exactly one execution_done. It is removed from the queue when no
+        handler of the user's code can run in between and lose it."""
         interrupts.begin()
         message = executes.popleft()
         done = {"type": "execution_done", "id": message.get("id")}
@@ -137,7 +137,7 @@ class Executor:
                 self._past.begin(message.get("count"), str(message.get("code") or ""))
                 lines, status, exit_code = self._outcome(
                     str(message.get("code") or ""), str(message.get("name") or "<sandbox>"))
-        except BaseException as exc:  # the kernel itself failed: memory, most likely
+        except BaseException as exc:  # the kernel itself failed: out of memory, most likely
             lines, status, exit_code = _kernel_failure(exc), _ERROR, 1
         done.update(status=status, exit_code=exit_code)
         if message.get("files"):
@@ -164,7 +164,7 @@ class Executor:
         return lines, status, exit_code
 
     def _answer(self, question):
-        from . import query  # the first question of a notebook; others never ask
+        from . import query  # only notebooks send queries
         value, exc = self._attempt(query.answer, question, self._namespace)
         if exc is not None:
             return self._failure(exc)
@@ -195,7 +195,7 @@ def _kernel_failure(exc):
 
 
 def _exit_code(exc):
-    """What the process would have ended with; like Python, says on stderr what is no number."""
+    """The exit code that the process would have had; like Python, prints an argument that is not a number to stderr."""
     code = exc.code
     if code is None:
         return 0
@@ -206,7 +206,7 @@ def _exit_code(exc):
 
 
 def _leave_fork(exc):
-    """Ends a process that user code forked, as Python ends a script."""
+    """End a process that user code forked, as Python ends a script."""
     code = 0
     try:
         if isinstance(exc, SystemExit):

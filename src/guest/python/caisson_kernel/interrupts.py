@@ -4,12 +4,12 @@
 Theory of operation. Python runs signal handlers in the main thread between any two bytecodes, so a handler that raises can
 tear a protocol line, lose a message that was already read, or hit the next execution. Two layers keep that away.
 
-First, signals are blocked while the kernel works: from begin() to end(), except inside call(), which is where user code
-runs; and under a shield, where the kernel does something for user code in the middle of it. This holds for handlers of the
-user's own too (SIGALRM and friends), and what came meanwhile arrives at the next moment that is open.
+First, signals are blocked while the kernel works: from begin() to end(), except inside call(), where user code runs; and
+under a shield, where the kernel works for user code in the middle of it. This holds for the user's own handlers too
+(SIGALRM and others). A signal that came in the meantime arrives at the next unblocked moment.
 
 Second, a process with several threads gets its signals in another thread, and Python still runs the handlers in the main
-one. So the handler itself knows the same moments:
+one. So the handler itself distinguishes the same moments:
 
     idle                 begin() was not called        the signal is dropped
     executing            between two call()s           remembered; the next call() of the same execution raises it
@@ -18,11 +18,11 @@ one. So the handler itself knows the same moments:
     call(f) + Watch      an event loop is on top       its task is cancelled, so `finally` and `async with` see it;
                                                        a second signal raises at once
 
-The only frame that is both armed and the kernel's own is the one of call(); the handler knows it by its code object and
-only remembers. `_inside` is a frame of its own for the same reason: what was remembered is raised there, with nothing in
-between that could lose it. begin() forgets everything, so nothing leaks on.
+Only the frame of call() is both unblocked and the kernel's own; the handler recognizes it by its code object and only
+remembers the signal. `_inside` is a frame of its own for the same reason: a remembered signal is raised there, with
+nothing in between that could lose it. begin() drops remembered signals, so none reaches a later execution.
 
-The handler stays installed for ever. SIG_IGN would be inherited by subprocesses.
+The handler stays installed. SIG_IGN would be inherited by subprocesses.
 """
 import _signal  # signal.pthread_sigmask makes an enum of every member of the set it returns
 import signal
@@ -39,13 +39,13 @@ _executing = False
 _armed = False
 _pending = False
 _shields = 0
-_mask = ()  # of user code, while ours is in force
+_mask = ()  # of user code, while the kernel's is in force
 _watched = None
 _main = 0
 
 
 class Watch:
-    """A task that user code is waiting for. `cancelled` tells that a signal did it, not the code itself."""
+    """A task that user code waits for. `cancelled`: a signal cancelled it, not the code itself."""
     __slots__ = ("loop", "task", "cancelled")
 
     def __init__(self, loop, task):
@@ -69,7 +69,7 @@ def _on_sigint(signum, frame):
 
 
 def install():
-    """Takes SIGINT (again: user code may have taken it). Main thread only."""
+    """Install the SIGINT handler (again: user code may have replaced it). Main thread only."""
     global _main
     _main = threading.get_ident()
     if _signal.getsignal(signal.SIGINT) is not _on_sigint:
@@ -77,7 +77,7 @@ def install():
 
 
 def _close():
-    """The kernel's turn."""
+    """Block signals: the kernel runs."""
     global _shields, _mask
     _shields = 1
     while True:
@@ -85,18 +85,18 @@ def _close():
             _mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _BLOCKED)
             return
         except BaseException:
-            pass  # from a handler of the user's own, whose moment is over
+            pass  # from a handler of the user's, whose moment is over
 
 
 def _open():
-    """User code's turn, or nobody's. Raises what handlers of the user's own raise for signals that came meanwhile."""
+    """Unblock signals: user code runs, or nothing. Raises the exceptions of the user's handlers for signals that came meanwhile."""
     global _shields
     _shields = 0
     _signal.pthread_sigmask(_signal.SIG_SETMASK, _mask)
 
 
 def begin():
-    """An execution begins; the kernel's turn."""
+    """An execution begins; the kernel runs."""
     global _executing, _pending, _watched
     _close()
     install()
@@ -106,7 +106,7 @@ def begin():
 
 
 def end():
-    """It is over and the host knows."""
+    """The execution is over, and the host has its result."""
     global _executing
     _executing = False
     install()
@@ -114,7 +114,7 @@ def end():
 
 
 def check():
-    """Raises what was remembered."""
+    """Raise a remembered signal."""
     global _pending
     if _pending and _armed:
         _pending = False
@@ -128,7 +128,7 @@ def _inside(function, args):
 
 
 def call(function, *args):
-    """Calls user code: in it, and nowhere else, a SIGINT raises."""
+    """Call user code: only in it a SIGINT raises."""
     global _armed
     _armed = True
     try:
@@ -142,14 +142,14 @@ _CALL_CODE = call.__code__
 
 
 def watch(new):
-    """From now on user code waits for this Watch, or for None. Returns what it was, to put it back."""
+    """From now on user code waits for this Watch, or for None. Returns the previous one, to restore it."""
     global _watched
     old, _watched = _watched, new
     return old
 
 
 class _Shield:
-    """`with shield:` the kernel does something for user code that must not be left half done. Other threads: no-op."""
+    """`with shield:` the kernel does something for user code that must not stay incomplete. No effect in other threads."""
 
     def __enter__(self):
         global _shields

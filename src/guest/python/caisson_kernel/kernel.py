@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel - Start, say so, wait for work, work; for ever.
+"""kernel - Start, report it, then wait for executions and run them, without end.
 
-prepare() does what is the same for every kernel and costs time: imports, the objects that a fork may share, and a
-rehearsal. A fork pays for every page it touches first, so what it would write is written here, and all of it is moved out of
-the garbage collector's sight. The warm process calls it once. main() does the rest and is cheap after it; it makes what a
-fork must not share: the channel, the namespace, and later the loop.
+prepare() does the part that is the same for every kernel and takes time: imports, the objects that a fork may share, and a
+rehearsal. A fork pays for every page that it writes first, so prepare() writes these pages, and moves all objects out of the
+garbage collector's sight. The warm process calls it once. main() does the rest, quickly; it makes the objects that a fork
+must not share: the channel, the namespace, and later the loop.
 
-The kernel ends when the host closes the channel, or when user code ends the process itself. Nothing else ends it: what
-is raised between executions (by a background task, by a signal handler of the user's) is dropped, and a loop that no
+The kernel ends when the host closes the channel, or when user code ends the process itself. Nothing else ends it:
+exceptions between executions (of a background task, of a signal handler of the user's) are dropped, and a loop that no
 longer works is replaced.
 """
 import collections
@@ -26,7 +26,7 @@ _prepared = False
 
 
 def _import(name):
-    """None, or why the module could not be imported."""
+    """None, or the reason why the module could not be imported."""
     try:
         importlib.import_module(name)
     except BaseException as exc:  # a preloaded module may even call sys.exit()
@@ -35,7 +35,7 @@ def _import(name):
 
 
 def _rehearse():
-    """Some executions whose answers nobody reads; then everything they set is put back."""
+    """Run some executions whose answers are not sent; then restore everything that they set."""
     main = sys.modules.get("__main__")
     handler = signal.getsignal(signal.SIGINT)
     to_kernel, from_kernel = os.pipe(), os.pipe()
@@ -57,13 +57,13 @@ def _rehearse():
 
 
 def prepare(preload=()):
-    """Imports everything that kernels need and the modules of `preload`. Returns [(module, error text)] of those that
-    failed. Leaves no descriptor open and starts no thread, so the process may fork."""
+    """Import everything that kernels need, and the modules of `preload`. Returns [(module, error text)] of the failed ones.
+    Leaves no descriptor open and starts no thread, so the process may fork."""
     global _prepared
     failed = []
     reseed.warm_pid = os.getpid()
     memory.keep()
-    standins.install()  # before the modules it looks after are loaded
+    standins.install()  # before the modules that it patches are loaded
     for name in preload:
         error = _import(name)
         if error is not None:
@@ -80,7 +80,7 @@ def prepare(preload=()):
 
 
 def _settle():
-    """The interpreter as user code expects to find it."""
+    """Set the interpreter up as user code expects it."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [""] + [p for p in sys.path if p not in ("", here)] + [here]
     sys.argv[:] = [""]
@@ -94,7 +94,7 @@ def _settle():
 
 
 def _send_display(message, ack):
-    """display.py's way to the host."""
+    """The sender of display.py."""
     channel = control.channel
     if not ack:
         channel.send(message)
@@ -103,7 +103,7 @@ def _send_display(message, ack):
 
 
 def main(control_in=3, control_out=4):
-    """Runs a kernel on two descriptors. Never returns."""
+    """Run a kernel on two descriptors. Never returns."""
     if not _prepared:
         prepare()
     channel = control.open_channel(control_in, control_out)
@@ -118,8 +118,8 @@ def main(control_in=3, control_out=4):
 
 
 def _for_ever(step, channel, depth=3):
-    """A handler that the code has set for a signal may raise between any two instructions, also where a loop begins anew, outside
-    of its try: then the same loop around this one goes on."""
+    """A signal handler of the user's code may raise between any two instructions, also where a loop begins anew, outside of its
+    try: then the same loop around this one continues."""
     while True:
         try:
             if depth:

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """magic_code.py - The magics that run the user's own code: %time, %timeit, %%capture.
 
-Theory of operation. Their text is Python and belongs to the user as written (verbatim). It runs in the scope the
-magic was called from, under the name and the line numbers of the cell, so tracebacks show the user's lines. %time
-and %%capture are coroutines: magics.py drives them, or awaits them when that code awaits.
+Theory of operation. Their text is Python and belongs to the user as written (verbatim). It runs in the scope that called
+the magic, under the name and the line numbers of the cell, so tracebacks show the user's lines. %time and %%capture are
+coroutines: magics.py drives them, or awaits them if that code awaits.
 
-Timings use a clock that cannot jump. %timeit chooses its loops as timeit does and, unless -r says otherwise, stops
-repeating when that would take more than TIMEIT_SECONDS, because an execution has a deadline. Garbage collection
-is off while it measures.
+Timings use a clock that cannot jump. %timeit chooses its loops as timeit does. Without -r, it stops repeating when that
+would take more than TIMEIT_SECONDS, because an execution has a deadline. Garbage collection is off while it measures.
 
 %%capture redirects the descriptors 1 and 2 and the streams above them into one file each, so that the output of
-subprocesses and extensions is caught as well, in order. Displays are caught at display.sender. Everything is
-put back, and the name is bound, even when the code fails.
+subprocesses and extensions is captured as well, in order. Displays are captured at display.sender. Everything is
+restored, and the name is bound, even if the code fails.
 """
 import ast
 import contextlib
@@ -158,7 +157,7 @@ def cell_timeit(scope, args, body):
 
 
 class Output:
-    """One display that was caught."""
+    """One captured display."""
 
     def __init__(self, data, metadata):
         self.data, self.metadata = data, metadata
@@ -171,7 +170,7 @@ class Output:
 
 
 class Captured:
-    """What %%capture caught: .stdout, .stderr, .outputs (each with .data and .display()), .show()."""
+    """The result of %%capture: .stdout, .stderr, .outputs (each with .data and .display()), .show()."""
 
     def __init__(self):
         self.stdout, self.stderr, self.outputs = "", "", []
@@ -188,7 +187,7 @@ class Captured:
     __call__ = show
 
     def receive(self, message, ack):
-        """In place of the kernel's sender."""
+        """Replaces the kernel's sender."""
         if message["type"] == "display":
             self.outputs.append(Output(message["data"], message["metadata"]))
         elif message["type"] == "clear_output":
@@ -197,7 +196,7 @@ class Captured:
 
 @contextlib.contextmanager
 def _caught(descriptor, name, captured):
-    """Everything that goes to a descriptor and to the stream of the same name, into captured."""
+    """Redirect a descriptor and the stream of the same name into captured."""
     stream = getattr(sys, name)
     stream.flush()
     saved = os.dup(descriptor)

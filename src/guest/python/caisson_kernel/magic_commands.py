@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """magic_commands.py - The magics that do something themselves: directories, files, the environment, scripts, help.
 
-Theory of operation. A magic is a function of the scope it is called from and its text, in which `{x}` and `$x`
-were already replaced. What it returns is the value of the expression, so `here = %pwd` and `%pwd` at the
-end of a cell do what they say.
+Theory of operation. A magic is a function of the scope that calls it and of its text, in which `{x}` and `$x` were
+already replaced. Its return value is the value of the expression, so `here = %pwd` and `%pwd` at the end of a cell work.
 
-What only makes sense for a terminal or for IPython's own machinery (%load_ext autoreload, %colors) is accepted, because
-code that was written for notebooks begins with it, and says in one line that it has no effect. Everything
-else that is unknown raises UsageError with the list of what there is. Nothing is half done in silence.
+Magics that only make sense for a terminal or for IPython's own machinery (%load_ext autoreload, %colors) are accepted,
+because code that was written for notebooks begins with them, and print one line that they have no effect. Every other
+unknown magic raises UsageError with the list of known ones. No magic does a part of its work in silence.
 
 %pip install goes to magics.packages_install, which the kernel provides; other verbs of pip run in the shell. %run
-gives a script a `__main__` of its own and then copies its names into the user's, also when it failed, so that what
-it had computed can be looked at.
+gives a script a `__main__` of its own and then copies its names into the user's, also after a failure, so that its
+values can be inspected.
 """
 import ast
 import inspect
@@ -166,7 +165,7 @@ for _name in SHOWN:
 
 @line_magic("run")
 def run_file(scope, args):
-    """%run [-i] FILE [ARGUMENTS]: run a Python file; its names are yours afterwards. -i: it sees yours, too."""
+    """%run [-i] FILE [ARGUMENTS]: run a Python file; you have its names afterwards. -i: it has your names, too."""
     words = _words(args, "%run")
     share = words[:1] == ["-i"]
     words = words[1:] if share else words
@@ -194,7 +193,7 @@ def run_file(scope, args):
 
 
 def _plain(source, path):
-    """Source that Python compiles; files that end in .ipy may hold magics."""
+    """Source that Python compiles; files that end in .ipy may contain magics."""
     return magics.transform(source.decode("utf-8")) if path.endswith(".ipy") else source
 
 
@@ -225,20 +224,20 @@ def whos(scope, args):
 def reset(scope, args):
     """%reset -f: forget all names you have defined."""
     if "-f" not in args.split():
-        raise UsageError("%reset asks for nothing here; say %reset -f")
+        raise UsageError("%reset cannot ask for confirmation here; use %reset -f")
     for name in [n for n in scope.globals if not n.startswith("__") and n not in HIDDEN]:
         del scope.globals[name]
 
 
 @line_magic("lsmagic")
 def lsmagic(scope, args):
-    """%lsmagic: the magics there are."""
+    """%lsmagic: list the magics."""
     print("%s\n%s" % ("  ".join("%" + n for n in sorted(LINE)), "  ".join("%%" + n for n in sorted(CELL))))
 
 
 @line_magic("history", "hist")
 def history(scope, args):
-    """%history [-n] [-l COUNT] [N | N-M ...]: what was executed in this notebook; -n: with numbers."""
+    """%history [-n] [-l COUNT] [N | N-M ...]: the executed code of this notebook; -n: with numbers."""
     words, past = _words(args, "%history"), scope.globals.get("In")
     if not isinstance(past, list):
         raise UsageError("%history: executions are numbered, and kept, only for notebooks")
@@ -284,7 +283,7 @@ def _precise(form):
 
 @line_magic("precision", verbatim=True)
 def precision(scope, args):
-    """%precision [DIGITS | FORMAT]: how results show floating-point numbers; without one, as Python does."""
+    """%precision [DIGITS | FORMAT]: set how results show floating-point numbers; without an argument, as Python does."""
     plain, word = display.formatters["text/plain"], args.strip("'\"")
     numpy = sys.modules.get("numpy")
     try:
@@ -307,7 +306,7 @@ def _no_effect(what):
 
 @line_magic("config", verbatim=True)
 def config(scope, args):
-    """%config InlineBackend.figure_format = 'svg' (or png, retina); nothing else can be configured."""
+    """%config InlineBackend.figure_format = 'svg' (or png, retina); other settings are not supported."""
     name, mark, value = args.partition("=")
     if name.strip() not in ("InlineBackend.figure_format", "InlineBackend.figure_formats") or not mark:
         _no_effect("%config " + args)
@@ -329,7 +328,7 @@ def matplotlib(scope, args):
 def _ignored(name):
     def run(scope, args):
         _no_effect(("%%%s %s" % (name, args)).rstrip())
-    run.__doc__ = "%%%s: accepted for code that was written for notebooks; says that it has no effect" % name
+    run.__doc__ = "%%%s: accepted for code that was written for notebooks; it has no effect" % name
     line_magic(name, verbatim=True)(run)
 
 
@@ -338,7 +337,7 @@ for _name in ("load_ext", "reload_ext", "unload_ext", "autoreload", "xmode", "co
 
 
 def describe(scope, name, detail):
-    """`name?` and `name??`: print what there is to know about an object or a magic."""
+    """`name?` and `name??`: print the documentation of an object or a magic."""
     bare = name.lstrip("%")
     try:
         obj = (CELL if name.startswith("%%") else LINE)[bare] if name != bare else eval(name, scope.names())

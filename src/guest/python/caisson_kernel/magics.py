@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""magics.py - `!ls`, `%time f()`, `%%bash`, `x = !cmd`, `obj?`: what notebooks add to Python, as calls.
+"""magics.py - `!ls`, `%time f()`, `%%bash`, `x = !cmd`, `obj?`: the additions of notebooks to Python, as calls.
 
-Theory of operation. transform() is called only for code that does not compile as Python, so a program that is Python is
-never changed. It walks over the lines with a small scanner that knows strings, comments, brackets and
-continuation lines. Only where a statement can begin, or right behind the `=` of an assignment, is an escape looked for:
-there none of `!`, `%`, `?` can begin Python. Inside a string or a bracket nothing is ever rewritten.
+Theory of operation. transform() is called only for code that does not compile as Python, so valid Python is never
+changed. It scans the lines with a small scanner for strings, comments, brackets and continuation lines. It looks for an
+escape only where a statement can begin, or right behind the `=` of an assignment: there none of `!`, `%`, `?` can begin
+Python. Inside a string or a bracket nothing is rewritten.
 
 - An escape becomes one call of this module on the same line, with its text as a string literal. Continuation lines are
-  joined into it and replaced by empty lines. So line numbers stay true, and a traceback can show the user's own text.
+  joined into it and replaced by empty lines. So line numbers stay correct, and a traceback can show the user's own text.
 - A `%%name` on the first line that is not empty or a comment takes the rest of the cell as text.
 - The calls find the user's variables through the frame they are called from: no state is kept here.
 - Where the code of a %time or %%capture uses `await`, the call is awaited too.
@@ -43,13 +43,13 @@ class UsageError(Exception):
 
 
 def packages_install(args):
-    """Install packages, by the words behind `pip install`."""
+    """Install packages, by the words after `pip install`."""
     from . import packages
     packages.install(args)
 
 
 class Scanner:
-    """Where in the source we are: in brackets, in a string, on a continued line."""
+    """The state at a place of the source: in brackets, in a string, on a continued line."""
 
     def __init__(self):
         self.depth, self.quote, self.continued = 0, "", False
@@ -58,7 +58,7 @@ class Scanner:
         return not (self.depth or self.quote or self.continued)
 
     def feed(self, line):
-        """Walk over a line; stop behind the `=` of an assignment of an escape and return that place, or None."""
+        """Scan a line; stop after the `=` of an assignment of an escape and return that position, or None."""
         i, self.continued = 0, False
         while i < len(line):
             c = line[i]
@@ -81,18 +81,18 @@ class Scanner:
                     return match.end()
                 i += 1
         if len(self.quote) == 1 and not self.continued:
-            self.quote = ""  # a string that is not closed: Python will say so
+            self.quote = ""  # a string that is not closed: Python will report it
         return None
 
 
 def _awaits(code):
-    """Whether the code, magics and all, awaits at its top level."""
+    """Whether the code, including its magics, awaits at its top level."""
     try:
-        with warnings.catch_warnings():  # they come when it is compiled to be run
+        with warnings.catch_warnings():  # they come when the code is compiled to be run
             warnings.simplefilter("ignore")
             parts = compile_cell(code, "<magic>")
         return any(part.co_flags & inspect.CO_COROUTINE for part in parts)
-    except Exception:  # no Python, or too deep or too large for the compiler: it will say so when it is run
+    except Exception:  # not Python, or too deep or too large for the compiler: the run will report it
         return False
 
 
@@ -102,7 +102,7 @@ def _call(name, *args, code=None):
 
 
 def _escape(text, assigned=False):
-    """The call for one escape (`!...` or `%...`), None if it is not one."""
+    """The call for one escape (`!...` or `%...`), None for any other text."""
     if text.startswith("!"):
         command = text.lstrip("!").strip()
         captured = assigned or text.startswith("!!")
@@ -129,7 +129,7 @@ def _statement(text):
 
 
 def _joined(lines, i, first):
-    """(text, next line) of an escape that may go on behind backslashes."""
+    """(text, next line) of an escape, which backslashes may continue."""
     parts = [first.rstrip()]
     while parts[-1].endswith("\\") and i + 1 < len(lines):
         i += 1
@@ -139,7 +139,7 @@ def _joined(lines, i, first):
 
 
 def transform(code):
-    """The code with its escapes as calls; the same text if there are none."""
+    """The code with its escapes as calls; the same text if it has none."""
     cell_match = CELL_START.match(code)
     if cell_match:
         name, args, body = cell_match.group(1), cell_match.group(2).rstrip(), code[cell_match.end():]
@@ -168,8 +168,8 @@ def transform(code):
 
 
 def compile_cell(source, filename, first=0):
-    """Code objects of a text: the statements, and the last expression as a value if there is one. `first` lines
-    stand before it in the cell."""
+    """Code objects of a text: the statements, and the last expression as a value if there is one. `first` is the number of
+    lines before it in the cell."""
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
     try:
         tree = compile("\n" * first + source, filename, "exec", flags, True)
@@ -186,7 +186,7 @@ def compile_cell(source, filename, first=0):
 
 
 def _installed(command):
-    """What is left to run of a command after the packages it asks for were installed."""
+    """The rest of a command after the packages that it asks for were installed."""
     wanted = shell.pip_install(command)
     if wanted is None:
         return command
@@ -195,7 +195,7 @@ def _installed(command):
 
 
 class Scope:
-    """The place a magic was called from: its variables, and the name that its code is compiled under."""
+    """The caller of a magic: its variables, and the file name under which its code is compiled."""
 
     def __init__(self, frame, first=None):
         self.first = frame.f_lineno - 1 if first is None else first  # lines before the code of the magic
@@ -209,7 +209,7 @@ class Scope:
         return shell.expand(text, self.names())
 
     async def run(self, source):
-        """Run code of the user; the value of its last expression."""
+        """Run code of the user; return the value of its last expression."""
         value, parts = None, compile_cell(source, self.filename, self.first)
         for part in parts:
             value = eval(part, self.globals, self.locals)
@@ -245,13 +245,13 @@ def cell_magic(*names, verbatim=False):
 
 
 def load():
-    """Fill the tables. The first magic does it; a warm process may do it before."""
+    """Fill the tables. The first magic does this; a warm process may do it before."""
     for module in ("magic_code", "magic_commands"):
         importlib.import_module("." + module, __package__)  # they register themselves
 
 
 def register(func, kind, name):
-    """Add a magic of the user's own: func(line), func(line, cell), or func(line, cell=None) for line_cell."""
+    """Add a magic of the user's: func(line), func(line, cell), or func(line, cell=None) for line_cell."""
     load()
     if "line" in kind:
         LINE[name] = lambda scope, args: func(args)
@@ -279,7 +279,7 @@ async def _awaited(result):
 
 
 def _driven(result):
-    """The value of a magic whose code does not await: such a coroutine ends in its first step."""
+    """The value of a magic whose code does not await: its coroutine ends in its first step."""
     if not inspect.iscoroutine(result):
         return result
     try:

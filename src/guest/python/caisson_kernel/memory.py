@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """memory - The package's own modules, kept in memory once the kernel runs.
 
-The archive that the kernel was started from is not to be relied on afterwards: a kernel that was
-forked into a cell does not see the zygote's files, and in a cell it lies in /tmp, where the code may
-remove or replace it. So all sources are read at the start, and what is imported later (a module that
-only some code needs) is compiled from there.
+The archive from which the kernel started may not be there later: a kernel that was forked into a cell does not see the
+zygote's files, and in a cell the archive is in /tmp, where the code may remove or replace it. So all sources are read at
+the start, and a module that is imported later (because only some code needs it) is compiled from there.
 """
 import importlib.machinery
 import sys
@@ -38,7 +37,7 @@ class Finder:
 
 
 def keep():
-    """Read all modules of the archive this package came from; once, and only if it is one."""
+    """Read all modules of the archive that has this package, once, if it is an archive."""
     package = sys.modules[__package__]
     loader = package.__spec__.loader
     if not isinstance(loader, zipimport.zipimporter) or any(isinstance(f, Finder) for f in sys.meta_path):

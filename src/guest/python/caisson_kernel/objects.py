@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """objects.py - HTML, Image, Audio and the other small classes of IPython.display, for kernels without IPython.
 
-Theory of operation. An object carries data, its MIME type and how to say so (`_repr_mimebundle_`); showing it is
-display.py's work. Data comes from memory, a file or a URL and is read when the object is made, as IPython does, so
-a missing file is an error in the user's line and not later. Pictures and films given by URL are
-not fetched unless embed=True: the bundle names the address. What the user passes into markup is escaped, except
-for the text of HTML, SVG, Markdown and Javascript, which is markup by intention.
+Theory of operation. An object carries data, its MIME type and a method that returns both (`_repr_mimebundle_`);
+display.py shows it. Data comes from memory, a file or a URL and is read when the object is made, as in IPython, so a
+missing file is an error in the user's line and not later. Images and videos given by URL are not fetched unless
+embed=True: the bundle has the address. Text that the user passes into markup is escaped, except for HTML, SVG, Markdown
+and Javascript, which is markup by intention.
 
-CLASSES is what standins.py puts into the module `IPython.display`. Options of the originals that
-make no difference to the data are accepted and dropped.
+standins.py puts CLASSES into the module `IPython.display`. Options of the originals that make no difference to the data
+are accepted and ignored.
 """
 import base64
 import html

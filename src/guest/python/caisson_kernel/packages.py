@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""packages.py - What was installed for this sandbox: where to import it from.
+"""packages.py - The import paths of packages that were installed for this sandbox.
 
-The host says it with a `packages` message, all of it each time. The directories come before those of the machine's own
-packages and after the standard library, so that an installed numpy is the one that is imported, and no package stands
-in for a module of Python. Processes that the code starts find them by PYTHONPATH.
+The host sends a `packages` message with all directories each time. The directories come before those of the machine's own
+packages and after the standard library, so that an installed numpy is the one that is imported, and no package replaces a
+module of Python. Processes that the code starts find them by PYTHONPATH.
 
-`%pip install` asks the host, which answers when the packages are there: the sandbox itself has no network, and no right
-to write where packages are.
+`%pip install` asks the host, which answers when the packages are installed: the sandbox itself has no network, and no right
+to write to the directories of packages.
 """
 import importlib
 import os
@@ -17,7 +17,7 @@ _told = []  # the directories of the last message
 
 
 def _place():
-    """Where packages of the machine begin."""
+    """The index in sys.path where the machine's packages begin."""
     for i, path in enumerate(sys.path):
         if os.path.basename(path) in ("site-packages", "dist-packages"):
             return i
@@ -35,7 +35,7 @@ def use(message):
     importlib.invalidate_caches()
 
 
-# Options of pip that mean nothing here: there is one place, and what is there is the newest that was asked for.
+# Options of pip that have no effect here: there is one place, and it has the newest requested versions.
 _IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
          "--prefer-binary", "--break-system-packages", "-v", "--verbose"}
 
@@ -49,7 +49,7 @@ def _lines(path):
 
 
 def _requirements(args):
-    """What the words behind `pip install` ask for."""
+    """The packages that the words after `pip install` name."""
     requirements, words = [], iter(args)
     for word in words:
         if word in ("-r", "--requirement"):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""past - What was executed and what came out of it, under the names that notebooks use.
+"""past - Executed code and its results, under the names that notebooks use.
 
-`_`, `__` and `___` are the last results, always. Where executions are numbered (the host says `count`: a notebook does), there are also
-In and Out, `_i`, `_ii`, `_iii` for the last inputs, and `_N`, `_iN` for those of cell N. A name that the user has taken stays the
-user's: ours are only replaced while they hold what we put there.
+`_`, `__` and `___` are always the last results. If executions are numbered (the host sends `count` for a notebook), there are also
+In and Out, `_i`, `_ii`, `_iii` for the last inputs, and `_N`, `_iN` for those of cell N. A name that the user has assigned stays the
+user's: the kernel replaces a name only while it still has the kernel's value.
 
-As in IPython results are held until there are KEPT newer ones; that is the memory of the sandbox, whose limit holds.
+As in IPython, results are held until there are KEPT newer ones; they use the sandbox's memory, whose limit applies.
 """
 KEPT = 1000
 _RESULTS, _INPUTS = ("_", "__", "___"), ("_i", "_ii", "_iii")
@@ -15,7 +15,7 @@ class Past:
     def __init__(self, namespace):
         self._namespace = namespace
         self._count = None
-        self._put = {}  # name -> what we put there
+        self._put = {}  # name -> the value that the kernel put there
         self._in, self._out = [""], {}
 
     def _set(self, name, value):
@@ -27,20 +27,20 @@ class Past:
             del self._namespace[name]
 
     def _shift(self, names, value):
-        """The newest first; the others move on."""
+        """Put the newest first and move the others on."""
         values = [value] + [self._put.get(name) for name in names]
         for name, new, had in zip(names, values, [True] + [name in self._put for name in names]):
             if had:
                 self._set(name, new)
 
     def begin(self, count, code):
-        """An execution begins; count is its number, None where nobody counts."""
+        """An execution begins; count is its number, None without numbers."""
         self._count = count if isinstance(count, int) and not isinstance(count, bool) and 0 < count < 1 << 31 else None
         if self._count is None:
             return
         self._set("In", self._in)
         self._set("Out", self._out)
-        del self._in[self._count:]  # whoever counts has begun anew
+        del self._in[self._count:]  # the client has begun to count anew
         self._in.extend([""] * (self._count - len(self._in)))
         self._shift(_INPUTS, self._in[-1])
         self._in.append(code)

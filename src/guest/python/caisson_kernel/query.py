@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""query - Questions of a notebook's editor: completion, inspection, is that all, values beside a result.
+"""query - Questions of a notebook's editor: completion, inspection, completeness of code, values beside a result.
 
 Theory of operation. A query is an execution whose code is a question (docs/protocol/kernel.md), so everything here may be
-interrupted and may run the user's code: attributes are looked up, objects are asked for what they have. Nothing is called that the
-user did not write, except what looking at an object calls by itself. Each question is answered with a dictionary in the
-words of Jupyter's messages; what can not be answered is an empty answer, never an error.
+interrupted and may run the user's code: attributes are looked up, objects are asked for their attributes. The kernel calls nothing
+that the user did not write, except the methods that looking at an object calls by itself. Each answer is a dictionary in the terms
+of Jupyter's messages; a question without an answer gets an empty one, never an error.
 
 Positions. Jupyter counts characters as code points, as Python does.
 
@@ -39,7 +39,7 @@ _missing = object()
 
 
 def answer(question, namespace):
-    """The dictionary for a question, whatever it is."""
+    """The dictionary for any question."""
     ask = {"complete": _complete, "inspect": _inspect, "is_complete": _is_complete,
            "expressions": _expressions}.get(question.get("op"))
     with warnings.catch_warnings():
@@ -50,7 +50,7 @@ def answer(question, namespace):
 # ---- values without calling anything --------------------------------------------------------------------------------
 
 def _value(text, namespace):
-    """The object that a chain of names means, or _missing."""
+    """The object that a chain of names stands for, or _missing."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -106,7 +106,7 @@ def _complete(question, namespace):
 
 
 def _candidates(before, namespace):
-    """(where the word begins, [(text, kind)])"""
+    """(position where the word begins, [(text, kind)])"""
     for look in (_magic_names, _from_import, _module_names, _in_fstring, _keys, _paths, _attributes, _literals):
         result = look(before, namespace)
         if result is not None:
@@ -147,7 +147,7 @@ def _modules(package):
                 return []
         names = {m.name for m in pkgutil.iter_modules(getattr(module, "__path__", []))}
         inner = [m[len(package) + 1:] for m in list(sys.modules) if m.startswith(package + ".")]
-        names |= {m for m in inner if "." not in m}  # os.path is no file of a package
+        names |= {m for m in inner if "." not in m}  # os.path is not a file of a package
     return sorted(n for n in names if not n.startswith("_"))
 
 
@@ -185,7 +185,7 @@ def _keys(before, namespace):
 
 
 def _open_string(before):
-    """The text of the string that the cursor is in, or None."""
+    """The text of the string around the cursor, or None."""
     line = before.rpartition("\n")[2]
     quote = None
     start = 0
@@ -230,7 +230,7 @@ def _attributes(before, namespace):
 
 
 def _literals(before, _namespace):
-    """Attributes of a string, list, tuple, set or dictionary that stands there."""
+    """Attributes of a string, list, tuple, set or dictionary literal."""
     match = _LITERAL.search(before)
     if not match:
         return None
@@ -247,7 +247,7 @@ def _literals(before, _namespace):
 
 
 def _opening(before, end):
-    """Where the bracket that closes at `end` was opened, or None."""
+    """The position of the bracket that the one at `end` closes, or None."""
     depth = 0
     for i in range(end, max(-1, end - 4000), -1):
         depth += (before[i] in ")]}") - (before[i] in "([{")
@@ -257,7 +257,7 @@ def _opening(before, end):
 
 
 def _in_fstring(before, namespace):
-    """The cursor is in a replacement field: what is in it is Python."""
+    """The cursor is in a replacement field, whose content is Python."""
     text = _open_string(before)
     if text is None:
         return None
@@ -282,7 +282,7 @@ def _dir(owner):
 
 
 def _kind_of_attribute(owner, name):
-    """Without running a property."""
+    """Look up an attribute without running a property."""
     try:
         static = inspect.getattr_static(owner, name)
     except Exception:
@@ -299,7 +299,7 @@ def _kind(value):
 
 
 def _public(names, word, kind):
-    """Those that fit, names with underscores only when asked for."""
+    """The names that fit; those with underscores only if the text begins with one."""
     chosen = sorted((n for n in set(names) if n.startswith(word) and (word.startswith("_") or not n.startswith("_"))),
                     key=lambda n: (n.startswith("__"), n.startswith("_"), n))
     return [(n, kind(n)) for n in chosen[:MATCHES_MAX]]
@@ -320,7 +320,7 @@ def _names(before, namespace):
 
 
 def _around(before):
-    """The text of what is called, when the cursor is among its arguments."""
+    """The text of the called expression, if the cursor is among its arguments."""
     depth = 0
     for i in range(len(before) - 1, max(-1, len(before) - 4000), -1):
         c = before[i]
@@ -384,7 +384,7 @@ def _try(function, *args):
 
 
 def describe(value, name="", source_too=False):
-    """What a person wants to know of an object, in IPython's order."""
+    """The description of an object for a person, in IPython's order."""
     lines = []
     signature = _try(inspect.signature, value) if callable(value) else None
     if signature is not None:
@@ -409,7 +409,7 @@ def describe(value, name="", source_too=False):
     return "\n".join(lines)
 
 
-# ---- is that all? --------------------------------------------------------------------------------------------------------
+# ---- completeness of code ------------------------------------------------------------------------------------------------
 
 def _is_complete(question, _namespace):
     code = str(question.get("code") or "")
@@ -429,7 +429,7 @@ def _is_complete(question, _namespace):
 
 
 def _block_is_open(code):
-    """A block whose last line is indented goes on until an empty line."""
+    """A block whose last line is indented continues until an empty line."""
     last = code.rpartition("\n")[2]
     return last[:1] in (" ", "\t") and bool(last.strip())
 

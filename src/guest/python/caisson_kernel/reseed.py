@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """reseed - After a fork from the warm process: no two kernels share a stream of random numbers.
 
-What is drawn from the operating system (os.urandom, secrets, uuid4, numpy's default_rng()) is right by itself. What was
-seeded once at import is not, and forks would continue the same stream. Telling by the process id is not enough: in pid
-namespaces of their own, kernels have the same one. So each holder of such state that is loaded gets new entropy here.
+Random numbers of the operating system (os.urandom, secrets, uuid4, numpy's default_rng()) are correct without help. Generators
+that were seeded once at import are not: forks would continue the same stream. The process id does not distinguish kernels,
+because they have the same one in their own pid namespaces. So every loaded module with such state gets new entropy here.
 """
 import os
 import sys
 
-warm_pid = 0  # of the process that forks kernels; set by kernel.prepare()
+warm_pid = 0  # the pid of the process that forks kernels; set by kernel.prepare()
 
 
 def _random(module):
@@ -30,11 +30,11 @@ def _uuid(module):
 
 def _tempfile(module):
     module._name_sequence = None
-    module.tempdir = None  # found again with this process's environment
+    module.tempdir = None  # determined again with this process's environment
 
 
 def _ssl(module):
-    # OpenSSL sees a fork by its process id and then does this itself. It costs a millisecond, so only when it cannot see.
+    # OpenSSL detects a fork by its process id and then does this itself. It costs a millisecond, so do it only if the id is the same.
     if os.getpid() == warm_pid:
         module.RAND_add(os.urandom(32), 32.0)
 
@@ -61,7 +61,7 @@ _HOLDERS = (
 
 
 def after_fork():
-    """Gives every loaded holder of random state its own. Returns [(module, error text)] of those that could not."""
+    """Give every loaded module with random state a state of its own. Returns [(module, error text)] of the failed ones."""
     failed = []
     for name, renew in _HOLDERS:
         module = sys.modules.get(name)

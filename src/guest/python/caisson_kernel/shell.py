@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """shell.py - Shell commands of a cell: their text, their process, their output.
 
-Theory of operation. A command runs under bash (sh where there is none) with the descriptors of the kernel: what it
-prints appears at once and in order with what Python prints, because Python's own buffers are flushed before it starts.
-Standard input is the kernel's, which is empty.
+Theory of operation. A command runs under bash (or sh, if there is no bash) with the descriptors of the kernel: its output
+appears at once and in order with that of Python, because Python's own buffers are flushed before it starts. Standard input
+is the kernel's, which is empty.
 
 The child stays in the kernel's process group, so an interrupt reaches it and everything it started at the
 same moment as it reaches the kernel. The kernel then waits a little for it to end, ends it and its descendants if it
-does not, and only then lets KeyboardInterrupt go on. What was started in the background stays, as with any shell.
+does not, and only then lets KeyboardInterrupt go on. Background processes stay, as with any shell.
 
 expand() puts Python values into a command, `{expression}` and `$name` as in IPython, with three
 differences where IPython's rule (one failure anywhere and nothing is replaced) surprises people:
-  - what cannot be evaluated stays as it is, alone: `echo {x} $HOME` needs no escapes;
+  - an expression that cannot be evaluated stays unchanged, alone: `echo {x} $HOME` needs no escapes;
   - `$name` never means a builtin of Python (`$dir`, `$id`), a number (`$1`) or a `${...}`: those are the shell's;
   - `$name.ext` falls back to `$name` when there is no such attribute.
 `$$` before a name keeps a dollar sign for the shell, `{{` and `}}` are literal braces, and inside '...'
@@ -27,7 +27,7 @@ import sys
 import warnings
 
 GRACE_SECONDS = 1.0
-ARGUMENT_MAX = 100000  # the kernel refuses one argument of 128 KiB or more
+ARGUMENT_MAX = 100000  # Linux refuses one argument of 128 KiB or more
 
 DOLLAR = re.compile(r"\$(\$?)([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 PIP = re.compile(r"(?:sudo\s+)?(?:\S*\bpython[\d.]*\s+-m\s+|uv\s+)?(?:\S*/)?pip[\d.]*\s+install\b(.*)", re.S)
@@ -63,10 +63,10 @@ def _braces(text):
 
 
 def _value(source, names):
-    """(True, text) of an expression, (False, None) of what is none."""
+    """(True, text) of an expression, (False, None) of other text."""
     source, conversion = (source[:-2], source[-1]) if source[-2:] in ("!r", "!s", "!a") else (source, "s")
     try:
-        with warnings.catch_warnings():  # most of what stands in braces was never meant to be Python
+        with warnings.catch_warnings():  # most text in braces is not meant to be Python
             warnings.simplefilter("ignore")
             code = compile(source.strip(), "<shell command>", "eval", 0, True)
         value = eval(code, dict(names))
@@ -90,7 +90,7 @@ def _dollar(match, names):
 
 
 def expand(text, names):
-    """The command with Python's values in it."""
+    """The command with values of Python inserted."""
     out, i, quote, pairs = [], 0, "", _braces(text)
     while i < len(text):
         c = text[i]
@@ -118,9 +118,9 @@ def expand(text, names):
 
 
 def pip_install(command):
-    """(arguments, rest) of a command that begins with `pip install`, None of any other.
+    """(arguments, rest) of a command that begins with `pip install`, None for any other command.
 
-    rest is what follows behind && or ; and is still to be run; pipes and redirections are dropped."""
+    rest is the command after && or ;, which is still to be run; pipes and redirections are dropped."""
     match = PIP.fullmatch(command.strip())
     if not match:
         return None
@@ -153,7 +153,7 @@ def _flush():
 
 
 def _family(pid):
-    """A process and all that descend from it, where /proc tells."""
+    """A process and all its descendants, according to /proc."""
     pids = [pid]
     for parent in pids:
         try:
@@ -165,7 +165,7 @@ def _family(pid):
 
 
 def _finish(process, wait):
-    """wait(), and if that is interrupted, see the process ended before the interrupt goes on."""
+    """wait(); if it is interrupted, end the process before the interrupt goes on."""
     try:
         return wait()
     except BaseException:
@@ -188,7 +188,7 @@ def interpreter(name="bash"):
 
 
 def run(command):
-    """Run a command line; its output goes where the kernel's goes. Returns the exit status."""
+    """Run a command line with the kernel's output. Returns the exit status."""
     _flush()
     process = subprocess.Popen([interpreter(), "-c", command])
     return _finish(process, process.wait)
@@ -203,7 +203,7 @@ def output(command):
 
 
 def script(program, text, args=(), stdout=None, stderr=None):
-    """Run a script of any length with arguments; (exit status, output, errors), None for what is not piped."""
+    """Run a script of any length with arguments; (exit status, output, errors), None for a stream that is not piped."""
     _flush()
     if len(os.fsencode(text)) < ARGUMENT_MAX:
         argv = [program, "-c", text, os.path.basename(program), *args]

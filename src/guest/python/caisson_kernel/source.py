@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""source - From the text of an execution to code objects, and back to its lines.
+"""source - The text of an execution as code objects, and its lines for tracebacks.
 
-Plain Python is compiled as it is. Only what does not compile is shown to magics.transform(), which knows `!cmd`,
-`%pip` and the like, and is compiled again; so no valid program ever changes its meaning. Top-level `await` is allowed.
+Plain Python is compiled unchanged. Only text that does not compile goes through magics.transform(), which handles `!cmd`,
+`%pip` and the like, and is compiled again; so a valid program never changes its meaning. Top-level `await` is allowed.
 When the last statement is an expression it becomes a code object of its own, whose value is the result of the execution,
 unless a `;` follows it. `from __future__` imports hold for later executions, as at a prompt.
 
 Every execution has a pseudo file name. Its text stays in linecache, where traceback, warnings, inspect.getsource() and
-pdb look for it, and in a store of our own, from which what user code throws out of linecache is put back.
+pdb look for it, and in a store of our own, which restores lines that user code removed from linecache.
 """
 import __future__
 import ast
@@ -32,7 +32,7 @@ _stored_chars = 0
 
 
 class Cell:
-    """What there is to run, in order; the value of the last one is the result if `has_value`."""
+    """The code to run, in order; the value of the last one is the result if `has_value`."""
     __slots__ = ("codes", "has_value", "is_async")
 
     def __init__(self, codes, has_value):
@@ -42,13 +42,13 @@ class Cell:
 
 
 def _lines(text):
-    """The lines as the compiler counts them (str.splitlines() knows more line ends), each with its newline."""
+    """The lines as the compiler counts them (str.splitlines() has more line ends), each with its newline."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [line + "\n" for line in lines]
 
 
 def remember(name, text):
-    """Makes the lines of `name` known. The oldest texts are forgotten when there are very many."""
+    """Register the lines of `name`. If there are very many texts, the oldest are dropped."""
     global _stored_chars
     old = _store.pop(name, None)
     if old is not None:
@@ -63,7 +63,7 @@ def remember(name, text):
 
 
 def recall():
-    """Before lines are shown: puts back what user code threw out of linecache."""
+    """Restore lines that user code removed from linecache, before lines are shown."""
     for name, entry in _store.items():
         if linecache.cache.get(name) is not entry:
             linecache.cache[name] = entry
@@ -78,7 +78,7 @@ def line(name, number):
 
 
 def forget():
-    """As if nothing had ever been compiled."""
+    """Drop all texts."""
     global _futures, _stored_chars
     for name in _store:
         linecache.cache.pop(name, None)
@@ -113,7 +113,7 @@ def _compile(text, name):
 
 
 def _flush_left(text):
-    """Without the indentation of its first line, as pasted from the middle of a program."""
+    """The text without the indentation of its first line, as pasted from the middle of a program."""
     lines = text.split("\n")
     first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
     blank = first[:len(first) - len(first.lstrip())]
@@ -123,7 +123,7 @@ def _flush_left(text):
 
 
 def compile_cell(text, name):
-    """The Cell of a text; raises what compile() raises (SyntaxError, ValueError, RecursionError, ...)."""
+    """The Cell of a text; raises the exceptions of compile() (SyntaxError, ValueError, RecursionError, ...)."""
     remember(name, text)
     try:
         return _compile(text, name)
@@ -135,7 +135,7 @@ def compile_cell(text, name):
     if left != text:
         text = left
         remember(name, text)
-    # The user's own lines are shown as long as they are at the same places.
+    # The user's own lines are shown if they are at the same places.
     if changed.count("\n") != text.count("\n"):
         remember(name, changed)
     return _compile(changed, name)

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """standins.py - `from IPython.display import display, HTML` works without IPython.
 
-Theory of operation. install() puts one finder at the front of sys.meta_path. It looks only at names of IPython and
-at `matplotlib`, and costs other imports one comparison. For a name it knows:
+Theory of operation. install() puts one finder at the front of sys.meta_path. It handles only names of IPython and
+`matplotlib`, and costs other imports one comparison. For a name that it handles:
 
 - If the real module is installed, the real one is loaded. The few functions in it that talk to IPython's own shell
-  (display, clear_output, get_ipython, ...) are then pointed at this kernel: there is no such shell here,
+  (display, clear_output, get_ipython, ...) are then replaced by functions of this kernel: there is no such shell here,
   and without this they would print the names of objects. matplotlib gets our backend.
 - Otherwise, a small module of our own is made, from STANDINS. Submodules that are not in STANDINS do not
   exist, so code that needs the real thing gets the usual ImportError.
 
-Nothing is built before the first import asks for it. The classes are in objects.py.
+Modules are built at their first import. The classes are in objects.py.
 
-The backend is chosen in this process, not by MPLBACKEND: programs that the user's code starts inherit the
-environment and cannot import this package, so they find plain "agg" there.
+The backend is chosen in this process, not by MPLBACKEND: programs that the user's code starts inherit the environment and
+cannot import this package, so the variable has plain "agg".
 
-get_ipython() gives an object with the few methods that scripts call and the few attributes that libraries look at
-(matplotlib: events; sympy and rich: display_formatter; clients that want the value itself: last_execution_result). Its class is not one of IPython's: libraries that
-ask for a notebook with widgets must not find one.
+get_ipython() returns an object with the few methods that scripts call and the few attributes that libraries read
+(matplotlib: events; sympy and rich: display_formatter; clients that need the value itself: last_execution_result). Its
+class is not one of IPython's: libraries that look for a notebook with widgets must not find one.
 """
 import builtins
 import importlib
@@ -30,7 +30,7 @@ from . import display
 
 
 class Shell:
-    """What get_ipython() answers."""
+    """The object that get_ipython() returns."""
 
     def __init__(self):
         self.events = types.SimpleNamespace(register=lambda *_: None, unregister=lambda *_: None)
@@ -82,7 +82,7 @@ def get_ipython():
 
 
 def remember(value, success):
-    """The value of the execution that just ended, until the next one: `_` is not always it, since that name may be the user's own."""
+    """The value of the last execution, until the next one. `_` may differ, because the user may assign that name."""
     _shell.last_execution_result = types.SimpleNamespace(result=value, success=success)
 
 
@@ -99,13 +99,13 @@ BACKEND = "module://caisson_kernel.backend"
 
 
 def select_backend(matplotlib=None):
-    """Make backend.py the backend: of matplotlib now if it is loaded, else when it is. The user's own choice stays."""
+    """Make backend.py the backend: now if matplotlib is loaded, otherwise when it is loaded. The user's own choice stays."""
     if os.environ.get("MPLBACKEND", BACKEND).lower() not in (BACKEND, "agg"):
         return
     os.environ["MPLBACKEND"] = "agg"
     matplotlib = matplotlib or sys.modules.get("matplotlib")
     pyplot = sys.modules.get("matplotlib.pyplot")
-    if dict.get(getattr(matplotlib, "rcParams", {}), "backend") == BACKEND:  # asking rcParams itself would pick one
+    if dict.get(getattr(matplotlib, "rcParams", {}), "backend") == BACKEND:  # reading rcParams itself would choose one
         return
     if hasattr(pyplot, "switch_backend"):
         pyplot.switch_backend(BACKEND)
@@ -137,7 +137,7 @@ STANDINS = {
     "IPython.lib.pretty": lambda: {"pretty": repr},
 }
 
-# What of the real modules is pointed at this kernel, after they were loaded.
+# Functions of the real modules that are replaced after the modules were loaded.
 PATCHES = {
     "IPython.core.display_functions": FUNCTIONS,
     "IPython.core.display": FUNCTIONS,
@@ -154,7 +154,7 @@ class _Loader:
     def exec_module(self, module):
         vars(module).update(STANDINS[module.__name__]())
         if module.__name__ == "IPython":
-            for name in STANDINS:  # `import IPython` is enough to say IPython.display.HTML
+            for name in STANDINS:  # `import IPython` is enough for IPython.display.HTML
                 importlib.import_module(name)
 
 
@@ -162,13 +162,13 @@ def _patch(module):
     if module.__name__ == "matplotlib":
         select_backend(module)
     for name, func in PATCHES.get(module.__name__, {}).items():
-        # Not hasattr(): a name that the module only answers for with a warning would warn here.
+        # Not hasattr(): a deprecated name of the module would warn here.
         if name in vars(module) or "__getattr__" in vars(module):
             setattr(module, name, func)
 
 
 class _Patched:
-    """The real loader, and our functions in place of some of the module's after it has run."""
+    """The real loader; after it has run, some functions of the module are replaced by ours."""
 
     def __init__(self, loader):
         self.loader = loader
@@ -212,7 +212,7 @@ def _loader_of(name):
 
 
 def install():
-    """Make the stand-ins available. Harmless when repeated; modules that are already loaded are patched."""
+    """Make the stand-ins available. May be repeated; modules that are already loaded are patched."""
     if Finder not in sys.meta_path:
         sys.meta_path.insert(0, Finder)
     for name in (*PATCHES, "matplotlib"):

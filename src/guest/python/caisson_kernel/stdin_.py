@@ -6,7 +6,7 @@ readline(), iteration, read() and `.buffer` do what they always do. An answer is
 several lines is read line by line before the host is asked again. input() sends its prompt with the request instead of
 printing it. When user code has put a stream of its own in sys.stdin, input() is Python's.
 
-The host may say why it cannot answer: that is an EOFError with its reason, since no more input is what it means.
+The host may give a reason why it cannot answer: that is an EOFError with the reason, because it means the end of input.
 """
 import builtins
 import getpass
@@ -90,7 +90,7 @@ _getpass.__name__ = _getpass.__qualname__ = "getpass"
 
 
 def restore():
-    """Before an execution: sys.stdin is ours and open, input() asks."""
+    """Before an execution: make sys.stdin ours and open, and input() ours."""
     global _stdin
     try:
         intact = _stdin is not None and not _stdin.closed and _stdin.encoding == "utf-8"

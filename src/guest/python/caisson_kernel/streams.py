@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """streams - sys.stdout and sys.stderr: straight to descriptors 1 and 2, nothing held back.
 
-Each write is on its descriptor when it returns, so what Python, a subprocess and a C extension print comes out in the order it
-was printed. The text layer is the ordinary TextIOWrapper (so `.buffer`, `.fileno()`, `.reconfigure()` are there), in
-UTF-8 whatever the locale says; what UTF-8 cannot say is written as an escape. Below it is a raw file of our own, because
+Each write is on its descriptor when it returns, so the output of Python, a subprocess and a C extension appears in the order
+of printing. The text layer is the ordinary TextIOWrapper (with `.buffer`, `.fileno()`, `.reconfigure()`), in UTF-8 whatever
+the locale is; characters that UTF-8 cannot encode are written as escapes. Below it is a raw file of our own, because
 io.FileIO may write less than it was given (a signal, O_NONBLOCK) and the text layer would drop the rest.
 
-User code may replace, close, detach or reconfigure the streams. restore() before the next execution puts things right;
+User code may replace, close, detach or reconfigure the streams. restore() before the next execution repairs them;
 as long as they are intact the same objects stay, since logging handlers and the like hold on to them.
 
 The C library's stdout is made unbuffered, for extensions that printf().
@@ -72,7 +72,7 @@ def _intact(stream):
 
 
 def restore():
-    """Before an execution: the streams are ours and they work."""
+    """Before an execution: make sys.stdout and sys.stderr ours, and working."""
     for fd, name in ((1, "stdout"), (2, "stderr")):
         stream = _ours.get(name)
         if stream is None or not _intact(stream):
@@ -82,8 +82,8 @@ def restore():
 
 
 def flush():
-    """After an execution, before a display: whatever stands in sys.stdout and sys.stderr has no text left. Never raises
-    an Exception: a stream that cannot be flushed is its owner's affair."""
+    """After an execution, before a display: flush the streams in sys.stdout and sys.stderr. Never raises an Exception: a stream
+    that cannot be flushed is its owner's problem."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not _ours.get("stdout") and stream is not _ours.get("stderr"):
             try:
@@ -93,7 +93,7 @@ def flush():
 
 
 def unbuffer_c():
-    """setvbuf(stdout, NULL, _IONBF, 0), where there is ctypes."""
+    """setvbuf(stdout, NULL, _IONBF, 0), if ctypes is available."""
     try:
         import ctypes
         libc = ctypes.CDLL(None)

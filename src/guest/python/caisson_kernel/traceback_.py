@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""traceback_ - What the user sees of an exception: their own lines, and nothing of the kernel.
+"""traceback_ - The traceback that the user sees: the user's own lines, without those of the kernel.
 
-The work is the standard library's (chains, groups, notes, carets, folded recursion). Before it, the frames of the kernel,
-and those of asyncio between the kernel and user code, are taken out of every traceback in the chain. An exception
-is user code: its __str__ may raise, its chain may be a circle, its stack may be a million frames deep. So each step
-has a limit and the whole has a fallback, and describe() always answers.
+The standard library does the work (chains, groups, notes, carets, folded recursion). Before that, the frames of the kernel,
+and those of asyncio between the kernel and user code, are removed from every traceback in the chain. An exception is user
+code: its __str__ may raise, its chain may be a circle, its stack may be a million frames deep. So each step has a limit and
+the whole has a fallback, and describe() always answers.
 """
 import asyncio
 import os
@@ -29,9 +29,9 @@ _LINE_MAX_CHARS = 16384
 
 
 def _cleaned(tb):
-    """The traceback without the kernel's frames; of a very long one, both ends."""
+    """The traceback without the kernel's frames; both ends of a very long one."""
     frames = []
-    ours = False  # the frame before was the kernel's: what it called in asyncio is part of it
+    ours = False  # the frame before was the kernel's: the asyncio frames that it called belong to it
     while tb is not None:
         name = tb.tb_frame.f_code.co_filename
         if name.startswith(_HERE):
@@ -49,7 +49,7 @@ def _cleaned(tb):
 
 
 def _clean_all(exc):
-    """_cleaned() for an exception and everything it is chained to."""
+    """_cleaned() for an exception and its whole chain."""
     todo, seen = [exc], set()
     while todo and len(seen) < _CHAIN_MAX:
         exc = todo.pop()
@@ -91,7 +91,7 @@ def name_of(exc):
 
 
 def bare(exc):
-    """What describe() says, as far as it can be said without a call of user code: for when such a call was interrupted."""
+    """The result of describe() as far as it needs no user code: for the case that such a call was interrupted."""
     name = name_of(exc)
     lines = ["Traceback (most recent call last):"]
     lines += "".join(traceback.format_tb(_cleaned(exc.__traceback__))).rstrip("\n").split("\n")

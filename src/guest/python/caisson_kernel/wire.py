@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """wire - Messages as bytes: JSON objects, one per line, that any strict parser accepts.
 
-What a user's object says about itself goes into these messages, so anything may come: NaN, lone surrogates, numpy
-scalars, keys that are no strings, cycles, a gigabyte. encode() always answers with valid UTF-8 JSON on one line; what
-JSON cannot say is replaced by what comes nearest. bounded() keeps a MIME bundle within its limit.
+Representations of a user's objects go into these messages, so any value may occur: NaN, lone surrogates, numpy scalars, keys
+that are not strings, cycles, a gigabyte. encode() always returns valid UTF-8 JSON on one line; values that JSON cannot
+represent are replaced by the nearest ones. bounded() keeps a MIME bundle within its limit.
 """
 import codecs
 import json
@@ -26,7 +26,7 @@ _loads = json.JSONDecoder().decode
 
 
 def _plain(value, depth=0):
-    """The nearest thing that JSON can say."""
+    """The nearest value that JSON can represent."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if depth > _DEPTH_MAX:
@@ -55,7 +55,7 @@ def encode(message):
 
 
 def decode(line):
-    """The object of a line, or None: what is no JSON object is no message."""
+    """The object of a line, or None if the line is not a JSON object."""
     try:
         message = _loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -64,14 +64,14 @@ def decode(line):
 
 
 def cut(text, limit=TEXT_MAX_CHARS):
-    """The text, or its beginning with a note of how much there was."""
+    """The text, or its beginning with a note of its length."""
     if len(text) <= limit:
         return text
     return "%s\n... [%d of %d characters shown]" % (text[:limit], limit, len(text))
 
 
 def bounded(message):
-    """encode() of a message with a MIME bundle in `data`; a bundle that is too large becomes a sentence that says so."""
+    """encode() of a message with a MIME bundle in `data`; a note replaces a bundle that is too large."""
     line = encode(message)
     if len(line) <= BUNDLE_MAX_BYTES:
         return line

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""workspace - Whether files changed, for a host that wants to know before it looks itself.
+"""workspace - Whether files have changed, so that the host can skip looking.
 
-The answer saves the host a look into the cell, no more: which files there are it never takes from us.
+The answer only saves the host a look into the cell: the host never takes the list of files from the kernel.
 """
 from os import scandir
 
@@ -10,7 +10,7 @@ _ENTRIES = 200
 
 
 def snapshot(root=ROOT):
-    """What is there, to be compared with what is there later. None: too much, or it could not be told."""
+    """The present state of the directory, for a later comparison. None: too many entries, or an error."""
     found = []
     todo = [root]
     try:
@@ -29,6 +29,6 @@ def snapshot(root=ROOT):
 
 
 def changed(before, root=ROOT):
-    """Whether it differs from an earlier snapshot. When in doubt, yes."""
+    """Whether the directory differs from an earlier snapshot. In doubt, yes."""
     now = snapshot(root)
     return before is None or now is None or sorted(before) != sorted(now)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The zygote: a warm interpreter that forks kernels into cells and never runs a client's code.
 
-Descriptor 3 is the warden's: one fixed-size request per kernel (src/wire/zygote.h), with the pidfd of the
-cell's pid 1, the hello socket, the kernel's pipes, and the cgroup files to enter. Descriptor 4 is
-the status socket of whoever asked for this zygote: it sends one JSON object with the modules to
-preload, and gets one back when they are loaded.
+Descriptor 3 belongs to the warden: one fixed-size request per kernel (src/wire/zygote.h), with the pidfd of the cell's
+pid 1, the hello socket, the kernel's pipes, and the cgroup files to enter. Descriptor 4 is the status socket of the
+client that requested this zygote: the client sends one JSON object with the modules to preload, and the zygote answers
+with one when they are loaded.
 
-A process can not move itself into a pid namespace, only its children. So there is a child in between that
-joins the cell and forks the kernel; it and the sealing are in enter.so (src/zygote/enter.c): nothing of it depends
-on what Python is at hand. Around the fork the interpreter is told what os.fork() would tell it.
+A process cannot move itself into a pid namespace, only its children. So there is a child in between that joins the cell
+and forks the kernel; enter.so (src/zygote/enter.c) has this child and the sealing, which do not depend on the version of
+Python. Around the fork, the interpreter gets the calls that os.fork() would make.
 """
 import array
 import ctypes
@@ -32,7 +32,7 @@ LIBC_FORK = ctypes.cast(ctypes.CDLL(None).fork, ctypes.c_void_p)
 
 
 def load_enter(directory):
-    """The functions of enter.so. PyDLL: the interpreter's lock is not let go around a fork."""
+    """The functions of enter.so. PyDLL: the interpreter keeps its lock around a fork."""
     lib = ctypes.PyDLL(os.path.join(directory, "enter.so"))
     lib.caisson_fork.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
     lib.caisson_fork.restype = ctypes.c_long
@@ -42,7 +42,7 @@ def load_enter(directory):
 
 
 def receive(sock):
-    """One request and its descriptors; (b"", []) when the warden is gone."""
+    """One request and its descriptors; (b"", []) when the warden has closed."""
     fds = array.array("i")
     data, ancillary, _, _ = sock.recvmsg(REQUEST_MAX, socket.CMSG_SPACE(FDS_MAX * fds.itemsize))
     for level, kind, payload in ancillary:
@@ -52,7 +52,7 @@ def receive(sock):
 
 
 def become_kernel(enter, request, numbers):
-    """In the grandchild. Never returns."""
+    """Run in the grandchild. Never returns."""
     enter.caisson_seal(request, numbers)
     try:
         os.environ.pop("MPLCONFIGDIR", None)
@@ -90,7 +90,7 @@ def main(directory):
     status = socket.socket(fileno=STATUS_FD)
     enter = load_enter(directory)
     config = json.loads(status.recv(65536) or b"{}")
-    # What kernels load when they need it: in a cell they do not see the file that it would come from.
+    # Modules that kernels load later: in a cell they do not see the file that has them.
     importlib.import_module(__package__ + ".codemode")
     failed = kernel.prepare([str(name) for name in config.get("preload", [])])
     status.send(

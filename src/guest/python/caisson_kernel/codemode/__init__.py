@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""codemode - What code in a cell sees of the agent's tools, in sandboxes that were created with servers.
+"""codemode - The agent's tools for code in a cell, in sandboxes that were created with servers.
 
     rpc         requests to the host            schema      arguments against a tool's JSON schema
-    servers     the servers and calls to them   result      what a tool sent, as objects
+    servers     the servers and calls to them   result      results of tools, as objects
     proxy       functions, proxies, modules     modules     `mcp`, `mcp.runtime`, `mcp.servers.x` for import
     discovery, memory, artifacts                the functions of mcp.runtime
 
-Nothing of it is there without servers: no name in the namespace, no module, nothing loaded. With them, the first execution brings the
-names; the host is asked when something is first used.
+Without servers, none of this exists: no name in the namespace, no module, nothing loaded. With servers, the first execution brings the
+names; the kernel asks the host at their first use.
 """
 from .. import source
 from . import artifacts, discovery, memory, modules, proxy, servers
@@ -16,12 +16,12 @@ from .rpc import MCPError
 _entered = None
 _tools_loaded = False
 
-# In the namespace by name, as well as in mcp.runtime; `now` and such would be in the way of a user's own.
+# Global names, as well as in mcp.runtime; `now` and others could hide names of the user.
 _GLOBALS = tuple(name for name in memory.NAMES + artifacts.NAMES if name not in ("now", "convert_time", "list_timezones"))
 
 
 def _put(namespace, names, old):
-    """New names, unless the user has one of that name himself."""
+    """Add new names, except those that the user has assigned."""
     for name, value in names.items():
         if name not in namespace or namespace[name] is old.get(name):
             namespace[name] = value
@@ -43,7 +43,7 @@ def _names_of():
 
 
 def enter(mcp, namespace, name):
-    """Before each execution: `mcp` as the host sent it. Runs the owner's saved functions, the first time."""
+    """Before each execution: apply `mcp` as the host sent it. The first time, run the owner's saved functions."""
     global _entered, _names, _tools_loaded
     if not isinstance(mcp, dict):
         return

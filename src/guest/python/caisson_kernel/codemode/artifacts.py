@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """artifacts - mcp.runtime: files, images and charts of an execution, and time.
 
-Each execution has a folder of its own below /workspace, made when something is saved in it. What is in it is listed with the execution's
-result and is to be had from the host, as all files there; so what these functions return are paths in the sandbox.
+Each execution has a folder of its own below /workspace, which is made when a file is saved in it. The execution's result lists its
+files, and the host gives them out like all files there; so these functions return paths in the sandbox.
 """
 import datetime
 import io
@@ -13,7 +13,7 @@ from pathlib import Path
 _BASE = "/workspace/executions"
 _CHARTS = ("bar", "line", "scatter")
 
-number = 0  # of the execution at hand
+number = 0  # of the present execution
 _charts = 0
 
 
@@ -26,14 +26,14 @@ def begin(name):
 
 
 def execution_folder():
-    """The folder of this execution, a Path. It exists when something was saved in it."""
+    """The folder of this execution, a Path. It exists once a file was saved in it."""
     return Path(_BASE) / ("%03d" % number)
 
 
 def _target(filename, subdir):
     name = str(filename)
     if not name or name.startswith("/") or ".." in Path(name).parts or ".." in Path(subdir).parts or subdir.startswith("/"):
-        raise ValueError("%r: a file's name, without .. and not absolute" % name)
+        raise ValueError("%r: must be a relative file name without .." % name)
     path = execution_folder() / subdir / name
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -124,8 +124,8 @@ def _draw(axes, chart_type, rows):
 
 
 def render_chart(data, chart_type, x, y, *, title=None, series=None, hue=None, filename=None, width=10, height=6):
-    """Draw a chart of rows (a list of dictionaries, a dictionary of lists, or a DataFrame): chart_type "bar", "line" or "scatter", x and y names of fields, series (or hue)
-    the field to group by. It is shown, and saved; returns the path."""
+    """Draw a chart of rows (a list of dictionaries, a dictionary of lists, or a DataFrame): chart_type "bar", "line" or "scatter", x and y
+    names of fields, series (or hue) the field to group by. The chart is shown and saved; returns the path."""
     global _charts
     if chart_type not in _CHARTS:
         raise ValueError("chart_type must be one of %s, not %r" % (", ".join(_CHARTS), chart_type))
@@ -157,21 +157,21 @@ def _zone(name):
     try:
         return zoneinfo.ZoneInfo(str(name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("%r is no time zone; list_timezones() has their names" % (name,)) from None
+        raise ValueError("unknown time zone %r; list_timezones() has their names" % (name,)) from None
 
 
 def now(timezone="UTC"):
-    """The time in a zone ("Europe/Rome"), a datetime that knows its zone."""
+    """The present time in a zone ("Europe/Rome"), a datetime with that zone."""
     return datetime.datetime.now(datetime.timezone.utc if timezone == "UTC" else _zone(timezone))
 
 
 def convert_time(dt, to_tz):
-    """A datetime, or ISO text ("2026-01-31T12:00:00Z"), in another zone. One without a zone is taken as UTC."""
+    """A datetime, or ISO text ("2026-01-31T12:00:00Z"), in another zone. Without a zone, it is taken as UTC."""
     if isinstance(dt, str):
         try:
             dt = datetime.datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", dt.strip()))
         except ValueError:
-            raise ValueError("%r is no time: '2026-01-31T12:00:00', with 'Z' or '+01:00' behind it" % dt) from None
+            raise ValueError("%r is not a time, as in '2026-01-31T12:00:00', with or without 'Z' or '+01:00' at the end" % dt) from None
     if not isinstance(dt, datetime.datetime):
         raise TypeError("convert_time takes a datetime or ISO text first, not %s" % type(dt).__name__)
     if dt.tzinfo is None:
@@ -180,7 +180,7 @@ def convert_time(dt, to_tz):
 
 
 def list_timezones(region=None):
-    """Names of time zones; with a region ("Europe") only its own."""
+    """Names of time zones; with a region ("Europe"), only those of the region."""
     import zoneinfo
     return sorted(name for name in zoneinfo.available_timezones() if not region or name.startswith(region))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""discovery - mcp.runtime: which servers and tools there are, what they take, and a call by name."""
+"""discovery - mcp.runtime: the servers and tools, their documentation, and a call by name."""
 from . import rpc, servers
 from .rpc import MCPError
 
@@ -13,8 +13,8 @@ def _known():
 
 
 def discovered_servers(detailed=False):
-    """Names of all servers that a sandbox of yours could have; with detailed=True also their descriptions. Those that this one has
-    are in LOADED_MCP_SERVERS."""
+    """Names of all servers that your sandboxes may have; with detailed=True also their descriptions. LOADED_MCP_SERVERS has those of
+    this sandbox."""
     known = _known()
     if detailed:
         return tuple({"name": e.get("name"), "description": e.get("description") or ""} for e in known)
@@ -32,7 +32,7 @@ async def list_servers():
 
 
 async def list_tools(server):
-    """What a server offers: dictionaries with name, alias, description and input_schema."""
+    """The tools of a server: dictionaries with name, alias, description and input_schema."""
     return [servers.listed(tool) for tool in (await servers.find(server).tools_async()).values()]
 
 
@@ -110,7 +110,7 @@ def _results(answer, detail):
 
 
 async def search_tool_docs(query, *, limit=5, detail="summary"):
-    """The tools of this sandbox's servers that fit some words, best first; limit from 1 to 20."""
+    """The tools of this sandbox's servers that match some words, best first; limit from 1 to 20."""
     return _results(await rpc.request("mcp.search", **_search(query, limit, detail)), detail)
 
 
@@ -120,7 +120,7 @@ def search_tool_docs_sync(query, *, limit=5, detail="summary"):
 
 
 async def call_tool(server, tool, arguments=None, *, timeout=None, raw=False):
-    """Call a tool by name. timeout in seconds; raw=True gives what the server sent as it is, also a reported error."""
+    """Call a tool by name. timeout in seconds; raw=True returns the server's result unchanged, also a reported error."""
     found = servers.find(server)
     return await servers.call(found, await found.tool_async(tool), arguments or {}, timeout, raw)
 
@@ -132,7 +132,7 @@ def call_tool_sync(server, tool, arguments=None, *, timeout=None, raw=False):
 
 
 def capability_summary():
-    """What there is, in a few lines for a model."""
+    """A summary of a few lines for a model."""
     lines = ["Servers of this sandbox:"]
     lines += ["  mcp_%s%s" % (s.alias, ": " + " ".join(s.description.split())[:120] if s.description else "")
               for s in servers.loaded.values()] or ["  none"]
@@ -142,7 +142,7 @@ def capability_summary():
         "  mcp.runtime.query_tool_docs_sync(server, tool, detail='full'), mcp.runtime.discovered_servers()",
         "Keep: save_memory(key, value), load_memory(key), list_memories(), save_tool(function)",
         "Files: save_file(name, content), save_image(name, figure), render_chart(data, 'bar', x, y)",
-        "Only what is printed, shown or the last expression leaves the sandbox. Failures raise mcp.runtime.MCPError.",
+        "Only printed text, displayed values and the last expression leave the sandbox. Failures raise mcp.runtime.MCPError.",
     ]
     return "\n".join(lines)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""memory - mcp.runtime: what the owner keeps from sandbox to sandbox: values by key, and functions.
+"""memory - mcp.runtime: values by key, and functions, that outlive the owner's sandboxes.
 
-The host keeps them, per owner and project, each change whole or not at all; a cell has no way to another owner's. A key is what is left
-when everything but letters, digits, "_" and "-" became "_": "my plan" and "my_plan" are the same entry, and the key as it was last
-written is kept beside the metadata, where that is another. Files under /projects are a
-view: written when something is saved or loaded here, so that other programs in the cell can read it, and never read back.
+The host keeps them, per owner and project, and stores each change as a whole or not at all; a cell cannot reach another owner's. In a
+key, every character except letters, digits, "_" and "-" becomes "_": "my plan" and "my_plan" are the same entry. If the key as it was
+last written differs, it is kept beside the metadata. Files under /projects are a view for other programs in the cell: they are written
+when something is saved or loaded here, and never read back.
 """
 import ast
 import builtins
@@ -30,7 +30,7 @@ _PATIENCE_SECONDS = 30
 
 
 def _ask(op, **fields):
-    """The host bounds what a sandbox keeps and reads in a second; who has much to keep waits."""
+    """Wait: the host limits how much a sandbox saves and reads per second."""
     end = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
@@ -44,7 +44,7 @@ def _ask(op, **fields):
 def _key(key):
     key = re.sub(r"[^A-Za-z0-9_-]", "_", str(key).strip())[:_KEY_MAX]
     if not key:
-        raise ValueError("a memory key can not be empty")
+        raise ValueError("a memory key cannot be empty")
     return key
 
 
@@ -62,7 +62,7 @@ def _parse(text, otherwise):
 
 
 def _metadata(entry):
-    """The user's own, and the key as it was written."""
+    """The user's metadata, and the key as it was written."""
     metadata, key = _parse(entry.get("metadata"), {}), entry.get("key")
     written = metadata.get(_WRITTEN) if isinstance(metadata, dict) else None
     if isinstance(written, str) and _key(written or "_") == key:
@@ -78,7 +78,7 @@ def _info(key, entry):
 
 
 def _view(path, text):
-    """A file below /projects, or its absence. Best effort: an image without the directory has no view."""
+    """Write or remove a file below /projects. Best effort: an image without the directory has no view."""
     path = os.path.join(PROJECTS, path)
     try:
         if text is None:
@@ -109,7 +109,7 @@ def _save(key, value, metadata, **more):
 
 
 def save_memory(key, value, *, metadata=None):
-    """Keep a value (anything that JSON can say) under a key, for every later sandbox of yours in this project."""
+    """Save a value (any JSON value) under a key, for every later sandbox of yours in this project."""
     _save(key, value, metadata)
     return "Memory %r saved." % str(key)
 
@@ -120,7 +120,7 @@ def _load(key):
 
 
 def load_memory(key, *, default=None):
-    """The value that was kept, or the default."""
+    """The saved value, or the default."""
     entry = _load(key)
     if entry is None:
         return default
@@ -130,20 +130,20 @@ def load_memory(key, *, default=None):
 
 
 def delete_memory(key):
-    """Forget it."""
+    """Delete an entry."""
     gone = (_ask("memory.delete", key=_key(key)) or {}).get("deleted")
     _view_memory(_key(key), None)
     return "Memory %r %s." % (str(key), "deleted" if gone else "not found")
 
 
 def list_memories():
-    """What is kept: dictionaries with key, metadata, created_at and updated_at."""
+    """All entries: dictionaries with key, metadata, created_at and updated_at."""
     return [_info(None, entry) for entry in (_ask("memory.list") or {}).get("memories") or ()]
 
 
 def update_memory(key, updater):
-    """Replace a value by updater(value), None when there was none; returns the new value. If another sandbox has changed it meanwhile, the
-    updater is called again with what it is now."""
+    """Replace a value by updater(value), or updater(None) if there is none; returns the new value. If another sandbox has changed the
+    value in the meantime, the updater is called again with the present value."""
     for _ in range(_ATTEMPTS):
         entry = _load(key)
         value = updater(_parse(entry.get("value"), None) if entry else None)
@@ -154,16 +154,16 @@ def update_memory(key, updater):
         except MCPError as exc:
             if exc.code != "conflict":
                 raise
-    raise MCPError("memory %r is changed by others all the time" % str(key), code="conflict")
+    raise MCPError("other sandboxes change the memory %r too often" % str(key), code="conflict")
 
 
 def memory_exists(key):
-    """Whether something is kept under the key."""
+    """Whether there is an entry with this key."""
     return _load(key) is not None
 
 
 def get_memory_info(key):
-    """Value, metadata, created_at and updated_at; None when there is no such key."""
+    """Value, metadata, created_at and updated_at; None if there is no such key."""
     entry = _load(key)
     return dict(_info(_key(key), entry), value=_parse(entry.get("value"), None)) if entry else None
 
@@ -172,21 +172,21 @@ def get_memory_info(key):
 
 def _source(func):
     if not inspect.isfunction(func) or func.__name__ == "<lambda>":
-        raise ValueError("save_tool expects a function that was made with def")
+        raise ValueError("save_tool requires a function that was defined with def")
     try:
         source = textwrap.dedent(inspect.getsource(func))
     except (OSError, TypeError):
         raise ValueError("save_tool: the source of %s is not known here" % func.__name__) from None
     tree = ast.parse(source).body[0]
     lines = source.split("\n")
-    for decorator in tree.decorator_list:  # saving it again when it is loaded is not what was meant
+    for decorator in tree.decorator_list:  # loading the function must not save it again
         if getattr(decorator, "id", getattr(decorator, "attr", None)) == "save_tool":
             lines[decorator.lineno - 1:decorator.end_lineno] = [""] * (decorator.end_lineno - decorator.lineno + 1)
     return "\n".join(lines).strip("\n") + "\n"
 
 
 def save_tool(func):
-    """Keep a function: it is defined in every later sandbox of yours in this project. Modules that it uses are imported there too."""
+    """Save a function: it is defined in every later sandbox of yours in this project. The modules that it uses are imported there too."""
     source = _source(func)
     used = inspect.getclosurevars(func)
     if used.nonlocals:
@@ -197,18 +197,18 @@ def save_tool(func):
     outside = sorted(name for name, value in used.globals.items() if name != func.__name__ and not isinstance(value, types.ModuleType)
                      and not name.startswith("mcp_") and name not in NAMES and not hasattr(builtins, name))
     _ask("tool.save", name=func.__name__, source="".join(imports) + source)
-    note = " It uses %s from outside of itself, which must be there then too." % ", ".join(outside) if outside else ""
+    note = " It uses %s from outside of the function, which must exist there too." % ", ".join(outside) if outside else ""
     return "Tool %r saved. It will be available in future sandboxes.%s" % (func.__name__, note)
 
 
 def delete_tool(name):
-    """Forget a saved function."""
+    """Delete a saved function."""
     gone = (_ask("tool.delete", name=getattr(name, "__name__", None) or str(name)) or {}).get("deleted")
     return "Tool %r %s." % (str(name), "deleted" if gone else "not found")
 
 
 def _language(tool):
-    """Functions of javascript are kept in the same place; their first line says so (src/guest/javascript/runtime.js)."""
+    """Functions of javascript are kept in the same place; their first line shows it (src/guest/javascript/runtime.js)."""
     return "javascript" if str(tool.get("source")).startswith("// javascript\n") else "python"
 
 
@@ -219,7 +219,7 @@ def list_saved_tools():
 
 
 def load_tools(namespace, remember):
-    """Define the saved functions. One that fails is reported and costs nobody anything else."""
+    """Define the saved functions. A function that fails is reported, and the others are still defined."""
     try:
         tools = [tool for tool in list_saved_tools() if tool["language"] == "python"]
     except MCPError as exc:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """modules - `mcp`, `mcp.runtime`, `mcp.servers` and `mcp.servers.<alias>` for import.
 
-A package named mcp may be installed in the cell too, or be the user's own: then `import mcp` is that one, with `runtime` and `servers`
-added to it; it has neither of its own. So `from mcp.client import ...` goes on to work. The name `mcp` that is in the namespace from the
-start is ours alone, and loads the other one only when something is asked of it that we do not have.
+A package named mcp may also be installed in the cell, or be the user's own: then `import mcp` imports that package, with `runtime` and
+`servers` added to it; the package itself has neither. So `from mcp.client import ...` still works. The name `mcp` that is in the
+namespace from the start is ours alone, and loads the other package only for an attribute that ours lacks.
 """
 import importlib
 import importlib.abc
@@ -15,7 +15,7 @@ from . import artifacts, discovery, memory, proxy, servers
 
 
 class _Package(types.ModuleType):
-    """`mcp` as the code finds it without an import."""
+    """`mcp` as code finds it without an import."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -46,7 +46,7 @@ class _Servers(types.ModuleType):
 
 
 def _make_runtime():
-    module = types.ModuleType("mcp.runtime", "The sandbox's MCP servers, memory and files. capability_summary() says more.")
+    module = types.ModuleType("mcp.runtime", "The sandbox's MCP servers, memory and files. capability_summary() has the details.")
     for part in (discovery, memory, artifacts):
         for name in part.NAMES:
             setattr(module, name, getattr(part, name))
@@ -62,7 +62,7 @@ package.servers.__path__ = []
 
 
 class _Ready(importlib.abc.Loader):
-    """A module that exists already."""
+    """The loader of a module that exists already."""
 
     def __init__(self, module):
         self.module = module
@@ -75,7 +75,7 @@ class _Ready(importlib.abc.Loader):
 
 
 class _Other(importlib.abc.Loader):
-    """Somebody else's package mcp, and ours in it."""
+    """The loader of another package mcp, with our modules added."""
 
     def __init__(self, loader):
         self.loader = loader
@@ -120,7 +120,7 @@ _finder = Finder()
 
 
 def install():
-    """From now on they can be imported. What was imported from servers that are gone is forgotten."""
+    """Make the modules importable. Modules of servers that are gone are removed."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     for name in [n for n in sys.modules if n.startswith("mcp.servers.")]:

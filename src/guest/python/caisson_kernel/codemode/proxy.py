@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""proxy - Servers and their tools as Python finds them natural: objects, functions, modules.
+"""proxy - Servers and their tools as objects, functions and modules of Python.
 
     await mcp_weather.get_weather(city="Paris")          await mcp_servers["weather"].get_weather(city="Paris")
     from mcp.servers.weather import get_weather          mcp_weather.get_weather.sync(city="Paris")
 
-A tool is a real function with a signature and a docstring from its schema, so help(), completion and inspect show it; that needs the
-server's list of tools, which is why the first look at a proxy's attribute asks for it. Names that begin with "_" are never asked for.
+A tool is a real function with a signature and a docstring from its schema, so help(), completion and inspect show it. That needs the
+server's list of tools: the first access to a proxy's attribute requests it. Names that begin with "_" never cause a request.
 """
 import types
 
@@ -23,7 +23,7 @@ def _document(server, tool):
                                        ("idempotentHint", "may be repeated"), ("openWorldHint", "reaches beyond the server"))
                 if notes.get(key) is True]
         if said:
-            lines += ["", "The server says that it %s." % ", ".join(said)]
+            lines += ["", "According to the server, it %s." % ", ".join(said)]
     lines += ["", "A tool of the MCP server %r: await it, or call .sync() instead." % server.name]
     return "\n".join(lines)
 
@@ -48,7 +48,7 @@ def function(server, tool):
 
 
 class _Functions:
-    """The functions of one server, made when they are asked for."""
+    """The functions of one server, made at their first use."""
 
     def __init__(self, server):
         self.server = server
@@ -69,12 +69,12 @@ _LINE_MAX = 120
 
 
 def _overview(server, functions):
-    """What help() shows of a server: its description, and its tools, one line each."""
+    """The text of help() for a server: its description, and its tools, one line each."""
     lines = [" ".join(server.description.split()) or "An MCP server.", ""]
     try:
         tools = [functions.get(name) for name in functions.names()]
-    except MCPError as exc:  # nobody who looks at an object expects it to fail
-        return "\n".join(lines + ["Its tools are not known: %s" % exc])
+    except MCPError as exc:  # looking at an object must not fail
+        return "\n".join(lines + ["The list of its tools is not available: %s" % exc])
     for one in tools:
         names = [name + ("" if part.default is part.empty else "=...") for name, part in one.__signature__.parameters.items()]
         note = " ".join(str(one.tool.get("description") or one.tool.get("title") or "").split())
@@ -84,8 +84,8 @@ def _overview(server, functions):
 
 
 class Proxy:
-    # An MCP server. Its tools are functions: await proxy.tool(name=value), or proxy["tool-name"]. dir() lists them. Its own documentation
-    # is that of the server, not of this class: then help() shows that, and not what a class has inside.
+    # An MCP server. Its tools are functions: await proxy.tool(name=value), or proxy["tool-name"]. dir() lists them. Its documentation is
+    # that of the server, not of this class, so that help() shows the server's text.
     __doc__ = property(lambda self: _overview(self._server, self._functions))
 
     def __init__(self, server):
@@ -93,7 +93,7 @@ class Proxy:
         self._functions = _Functions(server)
 
     async def list_tools(self):
-        """What the server offers: a list of dictionaries."""
+        """The tools of the server: a list of dictionaries."""
         return [servers.listed(tool) for tool in (await self._server.tools_async()).values()]
 
     def list_tools_sync(self):
@@ -134,7 +134,7 @@ class ServerModule(types.ModuleType):
 
 
 class Servers(dict):
-    """mcp_servers: proxies by name; also found by alias."""
+    """mcp_servers: proxies by name or alias."""
 
     def __missing__(self, name):
         return self[servers.find(name).name]

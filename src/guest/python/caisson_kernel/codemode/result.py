@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""result - What a tool sent, as Python objects.
+"""result - The result of a tool, as Python objects.
 
-    structuredContent          as it is (it is what the tool's output schema describes)
+    structuredContent          unchanged (the tool's output schema describes it)
     text                       parsed when it is JSON, else a str
     image, audio               Blob: bytes with a `mime_type`; an image that is an execution's result is shown
     resource                   its text (Text: a str with `uri` and `mime_type`), or a Blob with a `uri`
-    anything else              the dictionary that came
+    anything else              the dictionary itself
 
-One item of content is that item, several are a list, none is None. A result with isError is an MCPError.
+One item of content is returned as that item, several as a list, none as None. A result with isError raises an MCPError.
 """
 import base64
 import binascii
@@ -17,7 +17,7 @@ from .rpc import MCPError
 
 
 def _no_constant(name):
-    raise ValueError(name)  # NaN and Infinity are words, not JSON
+    raise ValueError(name)  # NaN and Infinity are not JSON
 
 
 _loads = json.JSONDecoder(parse_constant=_no_constant).decode
@@ -48,7 +48,7 @@ def _blob(data, mime, uri=None):
     try:
         made = Blob(base64.b64decode(str(data)))
     except (binascii.Error, ValueError):
-        raise MCPError("the tool sent data that is no base64", code="upstream") from None
+        raise MCPError("the tool sent data that is not base64", code="upstream") from None
     if isinstance(mime, str):
         made.mime_type = mime
     made.uri = uri
@@ -80,7 +80,7 @@ def _item(item):
 
 def _error_text(content):
     texts = [str(item["text"]) for item in content if isinstance(item, dict) and item.get("type") == "text" and "text" in item]
-    return "\n".join(texts).strip() or "the tool reported an error without a word"
+    return "\n".join(texts).strip() or "the tool reported an error without a message"
 
 
 def unwrap(result, server, tool):
@@ -94,7 +94,7 @@ def unwrap(result, server, tool):
                        tool=tool.get("name"), content=content)
     structured = result.get("structuredContent")
     if structured is not None:
-        # A server library's way to send what is no object: it says so in the schema.
+        # A convention of server libraries for results that are not objects; the schema shows it.
         output = tool.get("outputSchema")
         if isinstance(output, dict) and output.get("x-fastmcp-wrap-result") and isinstance(structured, dict):
             return structured.get("result")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rpc - Asking the host for something outside of the cell, and waiting for it: in a coroutine, or not.
+"""rpc - Requests to the host for something outside of the cell: blocking, or in a coroutine.
 
-Theory of operation. A call has a number and is in the channel's table until its answer is there, or nobody wants it any more.
-Whoever reads the channel (control.py) hands the answer to the call; the one who waits parses it. Two ways to wait:
+Theory of operation. A call has a number and is in the channel's table until its answer arrives, or the caller gives up. The thread
+that reads the channel (control.py) hands the answer to the call; the caller parses it. There are two ways to wait:
 
     ask()       blocks: reads the channel itself. From any thread, also from within a running loop, which then stands still.
     request()   a coroutine, so that many can wait at once. The loop reads the channel. The kernel's own loop always does;
                 another one (asyncio.run(), a loop in a thread) does so while something waits in it.
 
-Leaving early (an interrupt, a cancellation, a timeout around it) tells the host, which passes it on.
+Giving up early (an interrupt, a cancellation, a timeout around the call) notifies the host, which cancels the call.
 """
 import asyncio
 import itertools
@@ -21,17 +21,17 @@ from .. import aio, control, interrupts, wire
 RESULT_MAX = 64 << 20
 TEXT_MAX = 8 << 20
 _SIGNAL_SECONDS = 1
-_LINE_MAX = 12 << 20  # quoted once more; the host takes 16, and ends who sends more
+_LINE_MAX = 12 << 20  # quoted once more; the host accepts 16, and ends a kernel that sends more
 
 _numbers = itertools.count(1)
 _loads = json.JSONDecoder().decode
-_readers = {}  # id of a loop that is not the kernel's: [the loop, how many wait]
+_readers = {}  # id of a loop that is not the kernel's: [the loop, number of waiting calls]
 _readers_lock = threading.Lock()
 
 
 class MCPError(Exception):
-    """A call that failed. `code` says in a word why: "refused", "budget", "timeout", "tool" (it ran and reported an error) and
-    so on; `hint`, `server`, `tool` and `content` (what the tool sent with its error) where there is something to say."""
+    """A call that failed. `code` is the kind of error: "refused", "budget", "timeout", "tool" (the tool ran and reported an error) and
+    so on; `hint`, `server`, `tool` and `content` (the tool's content with its error) have the details, if there are any."""
 
     def __init__(self, message, *, code="error", hint=None, server=None, tool=None, content=None):
         super().__init__(message)
@@ -60,7 +60,7 @@ class _Call:
         self.answer = None
 
     def take(self, kind, message):
-        """Called by whichever thread reads the channel, under a shield."""
+        """Called by the thread that reads the channel, under a shield."""
         if kind == "rpc_part":
             text = str(message.get("text"))
             self.size += len(text)
@@ -75,7 +75,7 @@ class _Call:
         if self.future is None:
             return
         loop = self.future.get_loop()
-        if asyncio._get_running_loop() is loop:  # we are in it: nobody has to be woken
+        if asyncio._get_running_loop() is loop:  # this thread runs the loop: it need not be woken
             _wake(self.future)
             return
         try:
@@ -87,7 +87,7 @@ class _Call:
         return self.answer is not None
 
     def interrupted(self):
-        """The host has cancelled it, because it is about to interrupt the execution: the signal is on its way here."""
+        """The host has cancelled the call because it is about to interrupt the execution: the signal will arrive."""
         error = None if self.answer.get("ok") else self.answer.get("error")
         return (isinstance(error, dict) and error.get("code") == "cancelled"
                 and threading.current_thread() is threading.main_thread())
@@ -105,7 +105,7 @@ class _Call:
         try:
             return _loads("".join(self.parts))
         except (ValueError, RecursionError):
-            raise MCPError("the result is no JSON", code="internal") from None
+            raise MCPError("the result is not JSON", code="internal") from None
 
 
 def _wake(future):
@@ -116,7 +116,7 @@ def _wake(future):
 def _begin(call, op, fields):
     channel = control.channel
     if channel is None or not channel.mine:
-        raise MCPError("a forked process can not call tools: only the one that runs the code can", code="forked")
+        raise MCPError("a forked process cannot call tools: only the process that runs the code can", code="forked")
     fields.update(type="rpc_request", id=call.number, op=op)
     line = wire.encode(fields)
     if len(line) > _LINE_MAX:
@@ -127,7 +127,7 @@ def _begin(call, op, fields):
 
 
 def _end(call):
-    """Idempotent; when there is no answer yet, nobody wants it any more."""
+    """Remove the call. May be repeated; if there is no answer yet, the host is notified."""
     channel = control.channel
     with interrupts.shield:
         if channel is not None and channel.calls.pop(call.number, None) is not None:
@@ -148,7 +148,7 @@ def ask(op, **fields):
 
 
 def _read_in(loop, step):
-    """The channel is read by this loop while something waits in it."""
+    """Let this loop read the channel while something waits in it."""
     if aio.is_kernels(loop):
         return
     with _readers_lock:
@@ -181,13 +181,13 @@ async def request(op, **fields):
 
 
 def text(value, what):
-    """A value as JSON text, for a field of a request. What JSON can not say is refused, not replaced."""
+    """A value as JSON text, for a field of a request. A value that JSON cannot represent is refused, not replaced."""
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
     except RecursionError:
-        raise TypeError("%s: it is nested too deeply, or contains itself" % what) from None
+        raise TypeError("%s: the value is nested too deeply, or contains itself" % what) from None
     except (TypeError, ValueError) as exc:
-        raise TypeError("%s: JSON can not say it: %s" % (what, exc)) from None
+        raise TypeError("%s: the value cannot be written as JSON: %s" % (what, exc)) from None
     if len(line) > TEXT_MAX:
         raise MCPError("%s: %d characters of JSON, at most %d are allowed" % (what, len(line), TEXT_MAX), code="too_large")
     return line

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""schema - A tool's JSON schema: whether arguments fit it, said in its own words, and what it looks like as a signature.
+"""schema - A tool's JSON schema: checks of arguments, with messages for models, and the schema as a signature.
 
-Wrong arguments are worth an error that a model can act on, before anybody outside is asked: every problem names the argument,
-what is expected, what came, and the description from the schema. Known: type, enum, const, properties, required,
+Wrong arguments get an error that a model can act on, before the call leaves the cell: every problem names the argument, the expected
+value, the given value, and the description from the schema. Supported: type, enum, const, properties, required,
 additionalProperties, patternProperties, items, prefixItems, the bounds of numbers, strings, lists and objects, pattern, uniqueItems,
-allOf, anyOf, oneOf, not, and $ref within the schema. What is not known here (formats, conditions) is left to the server.
+allOf, anyOf, oneOf, not, and $ref within the schema. The server checks everything else (formats, conditions).
 
-One thing is stricter than JSON schema: an argument that `properties` does not name is refused unless the schema says that there may
-be others (additionalProperties, patternProperties). Servers that do not say it ignore such arguments, and a typo would pass in silence.
+In one point this is stricter than JSON schema: an argument that `properties` does not name is refused unless the schema permits
+others (additionalProperties, patternProperties). Many servers ignore such arguments, and a typing error would pass in silence.
 """
 import difflib
 import inspect
@@ -46,14 +46,14 @@ def _same(a, b):
     return a == b and isinstance(a, bool) == isinstance(b, bool)
 
 
-# ---- the usual case
+# ---- simple schemas
 
-_WORDS = {"title", "description", "default", "examples", "$schema", "$id"}  # that say nothing about what fits
-_SIMPLE = ("string", "boolean", "integer", "number")  # compared, not hashed: a schema may say anything
+_WORDS = {"title", "description", "default", "examples", "$schema", "$id"}  # keywords that do not restrict values
+_SIMPLE = ("string", "boolean", "integer", "number")  # compared, not hashed: a schema may contain anything
 
 
 def simple(schema):
-    """({name: type}, required) of a schema that says no more than which arguments there are, each of a simple type; or None."""
+    """({name: type}, required) of a schema that only lists arguments of simple types; None for any other schema."""
     if not isinstance(schema, dict) or schema.get("type") != "object" or schema.keys() - _WORDS - {
             "type", "properties", "required", "additionalProperties"} or schema.get("additionalProperties") not in (None, False):
         return None
@@ -67,7 +67,7 @@ def simple(schema):
 
 
 def fits_simple(value, form):
-    """Without a word: who does not fit is looked at by problems()."""
+    """Whether the arguments fit, without a message: problems() explains a misfit."""
     kinds, required = form
     for name, one in value.items():
         if name not in kinds or not is_type(one, kinds[name]):
@@ -75,10 +75,10 @@ def fits_simple(value, form):
     return all(name in value for name in required)
 
 
-# ---- every case
+# ---- all schemas
 
 class _Check:
-    """One look at one value; `problems` has at most _PROBLEMS_MAX sentences."""
+    """The check of one value; `problems` has at most _PROBLEMS_MAX sentences."""
 
     def __init__(self, root):
         self.root = root
@@ -104,7 +104,7 @@ class _Check:
         return True
 
     def fits(self, value, schema, depth):
-        """Without a word: for the schemas of which one or none has to fit."""
+        """Whether a value fits, without a message: for schemas of which one or none must fit."""
         other = _Check(self.root)
         other.look("", value, schema, depth)
         return not other.problems
@@ -198,7 +198,7 @@ class _Check:
                 continue
             if rest is False:
                 near = difflib.get_close_matches(str(name), list(known), 1)
-                self.say(_inner(where, name), "is not known; %s" % (
+                self.say(_inner(where, name), "is unknown; %s" % (
                     "did you mean %r?" % near[0] if near else "known are: %s" % (", ".join(map(repr, known)) or "none")))
             else:
                 self.look(_inner(where, name), item, rest, depth + 1)
@@ -230,7 +230,7 @@ class _Check:
         near = [one for one in map(self.follow, choices) if isinstance(one, dict) and
                 any(is_type(value, k) for k in _names(one.get("type"), True))]
         if len(near) == 1:
-            self.look(where, value, near[0], depth + 1)  # only one is meant: its own words
+            self.look(where, value, near[0], depth + 1)  # only one can be meant: use its own message
         else:
             self.say(where, "must be %s, not %s: %s" % (
                 _one_of(kinds) if kinds else "one of %d things" % len(choices), _name(value), show(value)), schema)
@@ -258,12 +258,12 @@ def _inner(where, name):
 def _matches(pattern, text):
     try:
         return re.search(pattern, text) is not None
-    except (re.error, RecursionError):  # another dialect: the server's business
+    except (re.error, RecursionError):  # another dialect: the server checks it
         return True
 
 
 def problems(arguments, schema):
-    """What is wrong with a tool's arguments: sentences, none when they fit."""
+    """The problems of a tool's arguments: sentences; empty if they fit."""
     check = _Check(schema if isinstance(schema, dict) else {})
     check.look("", arguments, schema)
     return check.problems
@@ -278,7 +278,7 @@ def parameters(schema):
         return []
     required = set(_names(schema.get("required")))
     taken, found = set(known), []
-    for name in sorted(known, key=lambda n: n not in required):  # stable: otherwise as the schema has them
+    for name in sorted(known, key=lambda n: n not in required):  # stable: otherwise in the order of the schema
         own = name
         if not name.isidentifier() or keyword.iskeyword(name):
             own = re.sub(r"\W", "_", name)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""servers - The sandbox's MCP servers: what they offer, and calls to them.
+"""servers - The sandbox's MCP servers: their tools, and calls to them.
 
-Theory of operation. `execute` brings names and aliases; a server's tools are asked for when they are first needed (the host may have
-to start the server for that) and kept. A tool that is not among them is looked for once more, since servers change their
-lists. Every call goes through prepare(), which checks the arguments against the schema, so nothing that the server would refuse
-for its form leaves the cell; and through result.unwrap().
+Theory of operation. `execute` brings names and aliases; the tools of a server are requested at their first use (the host may have to
+start the server for that) and kept. An unknown tool is requested once more, since servers change their lists. Every call goes through
+prepare(), which checks the arguments against the schema, so no malformed call leaves the cell; and through result.unwrap().
 """
 import difflib
 import keyword
@@ -15,12 +14,12 @@ from .rpc import MCPError
 
 
 class UnknownTool(MCPError, AttributeError):
-    """So that hasattr() works on a proxy."""
+    """An AttributeError too, so that hasattr() works on a proxy."""
     __module__ = "mcp.runtime"
 
 
 class Tool(dict):
-    """A tool as its server lists it, with an alias, and what every call of it needs."""
+    """A tool as its server lists it, with an alias and everything that each call needs."""
     __slots__ = ("parameters", "names", "optional", "simple", "refused")
 
     def __init__(self, entry, taken=None, refused=False):
@@ -69,7 +68,7 @@ class Server:
             return tools[name]
         found = next((tool for tool in tools.values() if tool["alias"] == name), None)
         if found is None and name in self._refused:
-            # The host says which rule it is, and writes down that somebody tried.
+            # The host's refusal names the rule, and the host records the attempt.
             found = Tool({"name": name, "inputSchema": {}}, refused=True)
         return found
 
@@ -82,7 +81,7 @@ class Server:
             code="unknown_tool", server=self.name, tool=name)
 
     def tool(self, name):
-        """By name or alias; UnknownTool with the nearest one."""
+        """A tool by name or alias; raises UnknownTool with the most similar one."""
         self.tools()
         found = self._among(name)
         if found is None:
@@ -106,7 +105,7 @@ class Server:
 
 
 def alias_of(name, taken=None):
-    """An identifier for a name; `taken`, if given, has those that are used already."""
+    """An identifier for a name; `taken`, if given, has the used ones."""
     alias = re.sub(r"\W", "_", name) or "_"
     alias = "_" + alias if alias[0].isdigit() else alias
     alias = alias + "_" if keyword.iskeyword(alias) else alias
@@ -119,7 +118,7 @@ def alias_of(name, taken=None):
 
 
 def listed(tool):
-    """A tool as lists of them show it."""
+    """A tool as it is shown in lists."""
     shown = {"name": tool["name"], "alias": tool["alias"], "description": tool.get("description") or "",
              "input_schema": tool.get("inputSchema")}
     for theirs, ours in (("title", "title"), ("outputSchema", "output_schema"), ("annotations", "annotations")):
@@ -134,7 +133,7 @@ loaded = {}  # by name
 
 
 def load(entries):
-    """Those of an `execute`. What is known of a server that stays is kept."""
+    """Load the servers of an `execute`. Known tools of a server that stays are kept."""
     fresh = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("name"):
@@ -158,10 +157,10 @@ def find(name):
 # ---- calls
 
 def arguments_of(server, tool, args, kwargs):
-    """What was given to a tool's function, under the names of its schema."""
+    """The arguments of a tool's function, under the names of its schema."""
     own = tool.parameters
     if tool.refused:
-        return kwargs  # whatever it takes is not known here, and does not matter
+        return kwargs  # the arguments of a refused tool are unknown here, and do not matter
     if len(args) == 1 and not kwargs and isinstance(args[0], dict) and not (
             own and isinstance(own[0][2], dict) and own[0][2].get("type") == "object"):
         return dict(args[0])  # a dictionary of arguments, as other clients take it
@@ -180,7 +179,7 @@ def arguments_of(server, tool, args, kwargs):
 
 
 def _prepare(server, tool, given):
-    """The text of the arguments, once they fit. An optional argument that is None, and may not be, was not given."""
+    """The text of the arguments if they fit. An optional argument that is None, where null is not allowed, is left out."""
     form = tool.get("inputSchema")
     if not isinstance(given, dict):
         raise TypeError("%s.%s: arguments must be a dictionary, not %s" % (server.name, tool["name"], type(given).__name__))
@@ -206,7 +205,7 @@ def _fields(server, tool, given, timeout):
 
 
 def _named(exc, server, tool):
-    """The refusal of a call says which."""
+    """The host's refusal of a call names the rule."""
     if exc.server is None:
         exc.server, exc.tool = server.name, tool["name"]
         exc.args = ("%s.%s: %s" % (server.name, tool["name"], exc.args[0]),)
