@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The front door. Meson builds; this file names the things people do.
+# Targets for people and for continuous integration. Meson does the build.
 
 BUILD ?= build
 ASAN := $(BUILD)-asan
@@ -10,7 +10,7 @@ DESTDIR ?=
 SECS ?= 30
 T ?=
 
-# Debian's own interpreter and pytest, not others that PATH may have first.
+# Debian's own interpreter and pytest, not others that are earlier in PATH.
 PYTEST := /usr/bin/python3 -m pytest -q -p no:cacheprovider
 # More processes than processors: many units wait, for deadlines or for the disk.
 MESON_TEST := --no-rebuild --print-errorlogs --num-processes 4
@@ -99,12 +99,12 @@ unit-files: build
 integ: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' tests/integ
 
-# Images: those tests too that take a registry longer than make test has time for.
+# Images: all tests, including those with registries that are too slow for make test.
 image-test: build
 	@tools/deps.sh test
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(wildcard tests/integ/test_image*.py)
 
-# The kernels' drivers by themselves, and the daemon with everything behind it.
+# The kernels' drivers by themselves, and the daemon with all its services.
 kernels: build
 	@$(PYTEST) tests/guest_kernels
 
@@ -124,7 +124,7 @@ serve-test: build
 	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
 
 # Its parts, which run side by side: how the daemon starts and ends; the wires (WebSocket, streams, MCP, Jupyter, ports, the
-# command line); what is outside of it; and all the rest.
+# command line); services outside of it; and all the rest.
 serve-life: SERVE_FILES := $(SERVE_LIFE)
 serve-wires: SERVE_FILES := $(SERVE_WIRES)
 serve-outside: SERVE_FILES := $(SERVE_OUTSIDE)
@@ -133,11 +133,11 @@ serve-api serve-life serve-outside serve-wires: build
 	@mkdir -p $(COVERAGE)
 	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(SERVE_FILES)
 
-# The document, by tools that others wrote; and for longer, with another seed each time.
+# The OpenAPI document, by third-party tools; and for longer, with another seed each time.
 api: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_SCHEMA)
 
-# The tests skip what could not be fetched, with the reason.
+# Tests whose tools could not be fetched are skipped, with the reason.
 api-fetch: build
 	@mkdir -p $(BUILD)/api-tools
 	@for what in python npm; do tools/api-tools.sh $(BUILD)/api-tools $$what || :; done
@@ -145,13 +145,13 @@ api-fetch: build
 fuzz-api: build
 	@CAISSON_FUZZ_SECONDS=$(SECS) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -k schemathesis $(SERVE_SCHEMA)
 
-# After the parts of serve-test: did the tests see every answer that the document promises, and no other?
+# After the parts of serve-test: compares the answers that the tests saw with those in the document.
 api-coverage: build
 	@$(BUILD)/tests/unit/unit-front-test_openapi --print >$(COVERAGE)/openapi.json
 	@tools/api-coverage.py $(COVERAGE)/openapi.json $(COVERAGE)
 
-# The Model Context Protocol by its own conformance suite, and by clients that nobody here wrote. npm and pip bring them into
-# the build directory; what they cannot bring is skipped, with the reason.
+# The Model Context Protocol by its own conformance suite, and by third-party clients. npm and pip bring them into the build
+# directory; tests whose clients they cannot bring are skipped, with the reason.
 mcp: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/mcp
 
@@ -162,13 +162,13 @@ mcp-fetch: build
 	@mkdir -p $(BUILD)
 	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/mcp/fetch.py
 
-# Packages: from the real indexes where they answer, and all that is slow or hostile about them.
+# Packages: from the real indexes if they answer, and all slow and hostile tests of packages.
 packages: build
 	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _images.py _life.py _real.py)
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_hostile_packages.py
 
-# Buckets against a server that nobody here wrote: MinIO, or a smaller one. make test runs the quick ones of them where a
-# server is there; a gigabyte and buckets that go away are here alone.
+# Buckets against a third-party server: MinIO, or a smaller one. make test runs the quick tests if there is a server; the tests
+# with a gigabyte and with buckets that go away run only here.
 s3: build s3-fetch
 	@CAISSON_S3_FULL=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve/test_s3.py
 
@@ -215,7 +215,7 @@ hostile: build
 hostile-quick: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/hostile
 
-# Its parts. Tests of processor time, and tests that fork without end, run alone: nobody owns the dead of a fork bomb for a
+# Its parts. Tests of processor time, and tests that fork without end, run alone: the dead of a fork bomb have no parent for a
 # moment. Tests that leave things where the whole host sees them are in one part, so that they follow each other.
 HOSTILE_TIME := $(addprefix tests/hostile/test_,processor_time.py hostile_images.py)
 HOSTILE_CELLS := $(addprefix tests/hostile/test_,file_calls.py resource_exhaustion.py run_output.py process_lifetime.py counters.py linux_interfaces.py cell_filesystem.py \
@@ -243,16 +243,16 @@ asan-build: $(ASAN)/build.ninja
 asan-unit: asan-build
 	@meson test -C $(ASAN) $(MESON_TEST)
 
-# Without those that write and damage files by the thousand, which take more time than all the others.
+# Without the units that write and damage thousands of files, which take more time than all the others.
 asan-units: asan-build
 	@meson test -C $(ASAN) $(MESON_TEST) $$(meson test -C $(ASAN) --no-rebuild --list 2>/dev/null | sed -n 's,^caisson:[a-z]* / ,,p' | grep -vxF $(addprefix -e ,$(UNIT_FILES)))
 
-# Without the loops that kill it at every step: they are about what is left on the host, not about memory.
+# Without the loops that kill it at every step: they test leftovers on the host, not memory.
 asan-integ: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) CAISSON_LEAK_RUNS=20 $(PYTEST) --deselect tests/integ/test_crash.py::test_killed_at_every_step \
 		--deselect tests/integ/test_crash.py::test_killed_at_random_moments tests/integ
 
-# Of it what reads other people's bytes.
+# The part of it that reads untrusted input.
 asan-parsers: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ/test_bad_input.py tests/integ/test_files.py tests/integ/test_files_tar.py
 
@@ -261,7 +261,7 @@ asan-serve: asan-build
 
 asan-quick: asan-units asan-parsers asan-serve
 
-# The units on ordinary binaries under memcheck, which sees undefined values, as the sanitizers of gcc do not.
+# The units on ordinary binaries under memcheck, which detects undefined values; the sanitizers of gcc do not.
 valgrind: units
 	@tools/deps.sh valgrind
 	@tools/valgrind.sh $(BUILD)
@@ -270,7 +270,7 @@ asan-hostile: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) -m quick tests/hostile
 	@CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/hostile/test_failed_allocations.py
 
-# All of it: units, the command line, the daemon, and who attacks them.
+# All of it: units, the command line, the daemon, and the attacks on them.
 asan: asan-unit asan-integ
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) --ignore=$(SERVE_SCHEMA) tests/serve
 	@$(MAKE) --no-print-directory asan-hostile
@@ -285,7 +285,7 @@ fuzz:
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
 
 # These take hours: the soak, then a storm of ten minutes, every prefix of the store's log, a fault of every system call,
-# a name exchanged 100,000 times under every file call.
+# a name exchanged 100,000 times under every file call, a system call fuzzer in a cell of a QEMU guest.
 # With SOAK it is the soak alone, with these options.
 SOAK ?=
 SOAKER := CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/soak/soak.py
@@ -299,6 +299,7 @@ else
 	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_kills_and_load.py -k slow_readers
 	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_syscall_faults.py
 	@CAISSON_SWAPS=100000 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_file_calls.py -k test_swapped_names
+	@CAISSON_FUZZ_SECONDS=1800 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/guest/test_fuzz.py
 endif
 
 bench:

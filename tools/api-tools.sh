@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# api-tools.sh - Fetch what reads an OpenAPI document for a living, once, into DIR: schemathesis and a validator from PyPI
-# (DIR/venv), a linter from npm (DIR/node_modules). Versions are fixed. Ends with 1 and a line that says why when something
-# can not be had: those who need it are skipped with that line.
+# api-tools.sh - Fetch third-party tools for OpenAPI documents, once, into DIR: schemathesis and a validator from PyPI
+# (DIR/venv), a linter from npm (DIR/node_modules). Versions are fixed. If a tool is not available, prints the reason in one
+# line and exits with 1: the tests that need it are skipped with that line.
 #
 # usage: tools/api-tools.sh DIR python|npm
 set -eu

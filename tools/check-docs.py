@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""check-docs.py - Check that man page and shell completions know exactly the options there are.
+"""check-docs.py - Check that man pages and shell completions have exactly the existing options.
 
-The tables in src/cli/options.c, src/front/support/config.c and src/remote/ are the source of truth; this compares names, so that an option cannot
-be added, renamed or dropped in one place only. It also checks that links between the documents lead
+The tables in src/cli/options.c, src/front/support/config.c and src/remote/ are the source of truth; this compares names, so
+that an option cannot be added, renamed or dropped in one place only. It also checks that links between the documents lead
 to a file, and that the tests that docs/adversary.md cites exist.
 
 usage: check-docs.py     exit 0: all agree, 1: one line per difference
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMON = {"--help", "--version"}  # known by every program, not in the table
+COMMON = {"--help", "--version"}  # options of every program, not in the table
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)")
 SHELLS = ("dist/completions/caisson.bash", "dist/completions/caisson.zsh")
 REMOTE = {"src/remote/audit_verb.c": "docs/man/caisson-audit.1.scd", "src/remote/options.c": "docs/man/caisson-sandbox.1.scd",
@@ -30,9 +30,9 @@ def table_options(source):
 def differences(place, known, used):
     missing, strange = known - used, used - known - COMMON
     if missing:
-        yield f"{place}: does not know {' '.join(sorted(missing))}"
+        yield f"{place}: lacks {' '.join(sorted(missing))}"
     if strange:
-        yield f"{place}: names what does not exist: {' '.join(sorted(strange))}"
+        yield f"{place}: names unknown options: {' '.join(sorted(strange))}"
 
 
 def broken_links():
@@ -44,12 +44,12 @@ def broken_links():
 
 
 def missing_tests():
-    """What docs/adversary.md cites as `hostile/test_x.py::test_name`, or as a file of the tests, is there."""
+    """Check that the tests exist that docs/adversary.md cites as `hostile/test_x.py::test_name`, or as a file."""
     text = (ROOT / "docs/adversary.md").read_text(encoding="utf-8")
     cited = re.findall(r"`((?:tests/)?(?:hostile|serve|integ|fuzz|unit)/[\w/.]+?\.(?:py|c))(?:::(\w+))?`", text)
     cited += [("hostile/" + file, "") for file in re.findall(r"`(payloads/\w+\.c)`", text)]
     if len(cited) < 50:
-        yield "docs/adversary.md: its citations were not understood"
+        yield "docs/adversary.md: its citations could not be parsed"
     for file, name in cited:
         path = ROOT / "tests" / file.removeprefix("tests/")
         defined = rf"^def {name}\(|^(?:\w+_)?TEST\({name.removeprefix('test_')}[,)]"
@@ -61,7 +61,7 @@ def main():
     known = table_options("src/cli/options.c")
     served = table_options("src/front/support/config.c")
     if len(known) < 10 or len(served) < 10:
-        print("check-docs: a table of options was not understood")
+        print("check-docs: a table of options could not be parsed")
         return 1
     bad = [*broken_links(), *missing_tests()]
     pages = {"docs/man/caisson.1.scd": known, "docs/man/caisson-serve.1.scd": served}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """check-layers.py - Check that each source layer includes only the layers below it.
 
-The table is the architecture: a line that is not in it is a dependency nobody decided on. The
-privileged programs stay small only as long as nothing pulls a parser of strangers' text into them.
+The table is the architecture: a dependency that is not in it was not decided on. The privileged programs stay small only as
+long as nothing pulls a parser of strangers' text into them.
 
 usage: check-layers.py [SRC_DIR]     exit 0: clean, 1: violations (one line each), 2: wrong use
 """
@@ -61,7 +61,7 @@ FRONT_EXCEPTIONS = {
 EXCEPTIONS = {
     ("cli", "cell/spec.h"): "defaults and ranges of a spec: one table, pure functions over it",
     ("cli", "cell/cgroup.h"): "doctor: looks where cells may live, creates nothing",
-    ("cli", "cell/landlock.h"): "doctor: asks the kernel for its version of Landlock",
+    ("cli", "cell/landlock.h"): "doctor: asks the Linux kernel for its version of Landlock",
     ("client", "cell/seccomp.h"): "the identity of the compiled filter, which a receipt names",
     ("front", "cell/power.h"): "its jail: gives up its own power, by system call only",
     ("front", "cell/landlock.h"): "the jail: confines itself, by system call only",
@@ -99,7 +99,7 @@ EXCEPTIONS = {
 # Libraries that must never be linked into, and so never be included by, a layer.
 FORBIDDEN_SYSTEM = re.compile(r"^(seccomp|jansson|curl/|sqlite3|openssl/)")
 
-# Except here: what faces the network has no privileges, and brings its parsers.
+# Except here: network-facing programs have no privileges, and need their parsers.
 ALLOWED_SYSTEM = {
     "hash": re.compile(r"^openssl/"),
     "http_client": re.compile(r"^curl/"),
@@ -125,7 +125,7 @@ def check_file(src: Path, path: Path):
     """Yield (line number, message) for every include of @path that its layer may not have."""
     layer = path.relative_to(src).parts[0]
     if layer not in ALLOWED:
-        yield 1, f"'{layer}' is no layer: add it to the table in tools/check-layers.py"
+        yield 1, f"'{layer}' is not a layer: add it to the table in tools/check-layers.py"
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         match = INCLUDE.match(line)
@@ -153,7 +153,7 @@ def check_front(src: Path, path: Path):
     for every use of a struct that holds all parts."""
     own = path.relative_to(src).parts[1]
     if own not in FRONT:
-        yield 1, f"'front/{own}' is no layer of the front: add it to FRONT in tools/check-layers.py"
+        yield 1, f"'front/{own}' is not a layer of the front: add it to FRONT in tools/check-layers.py"
         return
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         whole = FRONT_WHOLE.search(line)

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""check-replies.py - Check that nobody looks at a request that was answered.
+"""check-replies.py - Check that no function uses a request that was answered.
 
-The reply ends an exchange and frees it, in the middle of the function that called it. So behind a call that may answer there is
-a return, or nothing that names the exchange. What may answer is found, not listed: whoever is void, takes an exchange, and hands
-it to one who does. Functions that say whether they did (bool) are their callers' to ask.
+The reply ends an exchange and frees it, in the middle of the function that called it. So a call that may answer is followed by
+a return, or by code that does not name the exchange. Functions that may answer are found, not listed: a function that is void,
+takes an exchange, and hands it to another such function. Callers must check functions that return whether they answered (bool).
 
-The order of lines stands for the flow: a branch is left by its return, an else belongs to the other case. That is enough for
-code as it is written here, and what it does not see is left to the sanitizers.
+The order of lines stands for the control flow: a return leaves a branch, an else belongs to the other case. That is enough for
+the code of this tree; the sanitizers find the rest.
 
 usage: check-replies.py [SRC_DIR]     exit 0: clean, 1: violations (one line each)
 """
@@ -28,7 +28,7 @@ class Function:
         self.exchanges = set(self.params + EXCHANGE.findall("\n".join(body)))
 
     def calls(self, names, exchange):
-        """Statements of their own that hand it over: (line, indentation)."""
+        """Statements of their own that hand the exchange over: (line, indentation)."""
         for i, text in enumerate(self.body):
             m = re.match(r"(\t+)(\w+)\((.*)", text)
             if m and m[2] in names and named(exchange, " ".join(self.body[i:self.end_of(i) + 1])):
@@ -40,7 +40,7 @@ class Function:
         return i
 
     def next_look(self, i, depth, exchange):
-        """The first line behind a statement that is reached from it and names the exchange; None: there is none."""
+        """The first line that is reached after a statement and names the exchange, or None."""
         i = self.end_of(i) + 1
         while i < len(self.body):
             text, at = self.body[i].strip(), indentation(self.body[i])
@@ -94,9 +94,9 @@ def main():
             for i, depth in f.calls(ends, x):
                 at = f.next_look(i, depth, x)
                 if at is not None:
-                    print("%s:%d: '%s' was answered in line %d, and is gone" % (f.path, f.line + at, x, f.line + i))
+                    print("%s:%d: '%s' is used after it was answered in line %d" % (f.path, f.line + at, x, f.line + i))
                     bad += 1
-    print("check-replies: %d functions answer, %s" % (len(ends), "%d look at it after that" % bad if bad else "clean"))
+    print("check-replies: %d functions answer, %s" % (len(ends), "%d use the exchange after that" % bad if bad else "clean"))
     return bad > 0
 
 

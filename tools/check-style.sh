@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-style.sh - The rules that no compiler and no formatter knows. One line per violation.
+# check-style.sh - Check the rules that neither a compiler nor a formatter checks. One line per violation.
 #
 # usage: tools/check-style.sh [FILE...]     without files: the whole tree
 set -eu

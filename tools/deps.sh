@@ -55,7 +55,7 @@ done
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-	echo "deps.sh: this is no Debian or Ubuntu; please install what these packages hold: $missing" >&2
+	echo "deps.sh: this is not Debian or Ubuntu; please install the content of these packages: $missing" >&2
 	exit 0
 fi
 
@@ -72,7 +72,7 @@ fi
 echo "deps.sh: installing: $missing"
 [ -z "$dry_run" ] || exit 0
 export DEBIAN_FRONTEND=noninteractive
-# The lists may be stale or absent (container images ship without): try, refresh, try again.
+# The lists may be stale or absent (container images have none): try, refresh, try again.
 install() {
 	# shellcheck disable=SC2086 # a list of package names, without spaces inside
 	$as_root apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 $missing
@@ -80,7 +80,7 @@ install() {
 if ! install >/dev/null 2>&1; then
 	echo "deps.sh: refreshing the package lists"
 	if ! $as_root apt-get update -q -o Acquire::Retries=3 >/dev/null; then
-		echo "deps.sh: some lists did not refresh; going on with what there is" >&2
+		echo "deps.sh: some lists did not refresh; continuing with the others" >&2
 	fi
 	install
 fi

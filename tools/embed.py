@@ -8,7 +8,7 @@ generated source defines `const struct embed_file SYMBOL[]` (src/base/embed.h).
 usage: embed.py -o OUT.c -s SYMBOL [-d DEPFILE] [--dir DIR]... [NAME=]FILE...
 
 A FILE without NAME= gets its base name. --dir adds every file of a directory that is there and not
-hidden; one that does not exist, or is empty, adds nothing (optional assets). Two files of one name
+hidden; a directory that does not exist, or is empty, adds nothing (optional assets). Two files of one name
 are an error.
 """
 import argparse
@@ -38,7 +38,7 @@ extern const unsigned char {symbol}_{i}[];
 
 def c_string(text: str) -> str:
     if not re.fullmatch(r"[ -~]*", text):
-        raise SystemExit(f"embed.py: '{text}': a name outside of ASCII")
+        raise SystemExit(f"embed.py: '{text}': the name is not ASCII")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -70,7 +70,7 @@ def main() -> int:
     args = parser.parse_args()
     files = collect(args)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", args.symbol):
-        raise SystemExit(f"embed.py: '{args.symbol}' is no symbol")
+        raise SystemExit(f"embed.py: '{args.symbol}' is not a symbol")
     out = [HEAD.format(symbol=args.symbol)]
     for i, (_, path) in enumerate(files):
         if not path.is_file():

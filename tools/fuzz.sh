@@ -3,7 +3,7 @@
 # fuzz.sh - Run libFuzzer targets for a bounded time each, on copies of their corpora.
 #
 # New inputs stay in BUILD_DIR; a crash is copied to tests/fuzz/artifacts/ and named in the output.
-# To keep one for good, put it into tests/fuzz/corpus/TARGET/ with a name that says what it is.
+# To keep one for good, put it into tests/fuzz/corpus/TARGET/ with a name that describes it.
 #
 # usage: tools/fuzz.sh BUILD_DIR SECONDS [TARGET]
 set -u

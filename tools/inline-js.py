@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""inline-js.py - Put what a script requires from beside it into the script itself: functions, run when they are first required.
+"""inline-js.py - Put the modules that a script requires into the script itself: functions, run at their first require.
 
 usage: inline-js.py -o OUT SCRIPT MODULE...     each require('./MODULE') in SCRIPT and in the modules becomes a call of beside()
 """
@@ -11,7 +11,7 @@ import sys
 
 REQUIRE = re.compile(r"\brequire\('\./([^']*)'\)")
 
-# A module is run once, however many require it, as node does with files.
+# A module is run once, however many scripts require it, as node does with files.
 HEAD = """\
 'use strict';
 const beside = ((bodies, had) => (name) => {
@@ -41,7 +41,7 @@ def main():
     bodies = "".join(BODY % (name, read(module)) for name, module in zip(names, args.modules))
     text = HEAD % bodies + read(args.script)
     for name in sorted(required ^ set(names)):
-        sys.exit("%s: %s is %s" % (args.script, name, "not among the modules" if name in required else "required by nobody"))
+        sys.exit("%s: %s is %s" % (args.script, name, "not among the modules" if name in required else "not required"))
     with open(args.out, "w", encoding="utf-8") as f:
         f.write(text)
     return 0

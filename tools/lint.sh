@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# lint.sh - Every static check of the tree. Runs all of them, then fails if one did.
+# lint.sh - Run every static check of the tree, and fail at the end if one of them failed.
 #
 # usage: tools/lint.sh [BUILD_DIR]     a configured Meson build, for compile_commands.json
 #
@@ -32,7 +32,7 @@ mapfile -t sh_files < <({
 	echo .ci/run
 } | sort)
 
-# The output of clang-format differs a little between versions: Debian 12's decides, others are told.
+# The output of clang-format differs a little between versions: Debian 12's decides; others print a note.
 format() {
 	local v
 	v=$(clang-format --version | sed -n 's/.*version \([0-9]*\)\..*/\1/p')

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# s3-server.sh - Bring an S3 server that others wrote into a directory, for the tests of buckets.
+# s3-server.sh - Bring a third-party S3 server into a directory, for the tests of buckets.
 #
 # minio: built from its Go module, as the module proxy has it; the first time that takes minutes, and about 2 GB below
-# DIR/go until it is done. npm: s3rver from the npm registry, which is small, and does not look at signatures. What is there
-# already is not brought again. What can not be had is said, and the exit code is 1.
+# DIR/go until it is done. npm: s3rver from the npm registry, which is small, and does not check signatures. A server that
+# is there already is not brought again. If it is not available, the reason is printed, and the exit code is 1.
 #
 # usage: s3-server.sh DIR minio|npm
 set -eu
@@ -18,7 +18,7 @@ dir=$(cd "$dir" && pwd)
 
 minio() {
 	[ ! -x "$dir/minio" ] || return 0
-	command -v go >/dev/null || { echo "s3-server: no go here, so no MinIO" >&2; return 1; }
+	command -v go >/dev/null || { echo "s3-server: MinIO needs go, which is not installed" >&2; return 1; }
 	echo "s3-server: building MinIO; this takes minutes"
 	GOPATH=$dir/go GOBIN=$dir/bin GOFLAGS=-modcacherw nice go install -ldflags '-s -w' "$MINIO" >"$dir/minio.log" 2>&1 || {
 		echo "s3-server: MinIO could not be built: $(tail -n 1 "$dir/minio.log")" >&2
@@ -30,9 +30,9 @@ minio() {
 
 npm_server() {
 	[ ! -e "$dir/node_modules/s3rver" ] || return 0
-	command -v npm >/dev/null || { echo "s3-server: no npm here, so no s3rver" >&2; return 1; }
+	command -v npm >/dev/null || { echo "s3-server: s3rver needs npm, which is not installed" >&2; return 1; }
 	npm install --prefix "$dir" --no-audit --no-fund --no-save --ignore-scripts "$S3RVER" >"$dir/npm.log" 2>&1 || {
-		echo "s3-server: s3rver could not be had: $(tail -n 1 "$dir/npm.log")" >&2
+		echo "s3-server: s3rver could not be installed: $(tail -n 1 "$dir/npm.log")" >&2
 		return 1
 	}
 }

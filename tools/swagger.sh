@@ -6,7 +6,7 @@
 # of src/front/docs instead.
 #
 # usage: tools/swagger.sh [--required] DIR STAMP
-#        DIR gets the assets, or nothing; STAMP is written last, and says which. --required: fail
+#        DIR gets the assets, or nothing; STAMP is written last, and records which. --required: fail
 #        instead of going on without.
 # environment: npm_config_registry; XDG_CACHE_HOME (the package is kept in caisson/ below it)
 set -eu

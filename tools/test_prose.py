@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_prose.py - check-prose.py must find what it exists to find, pass plain text, and never let a baseline rise (run by `make lint`)."""
+"""test_prose.py - check-prose.py must find its patterns, accept plain text, and never let a baseline rise (run by `make lint`)."""
 import subprocess
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_tools.py - The checkers must fail on what they exist to find, and steps.sh run what it is told (run by `make lint`)."""
+"""test_tools.py - The checkers must find their violations, and steps.sh must run its targets (run by `make lint`)."""
 import os
 import subprocess
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_layers_accepts_what_the_table_allows(tmp_path):
     ("cell/a.c", '#include "cell/missing.h"\n'),    # no such file
     ("cell/a.c", "#include <seccomp.h>\n"),         # a build-time library in the product
     ("init/a.c", '#include "cell_filter.h"\n'),     # generated for another layer
-    ("extra/a.c", "\n"),                            # a layer nobody decided on
+    ("extra/a.c", "\n"),                            # a layer that is not in the table
 ])
 def test_layers_rejects(tmp_path, name, text):
     r = layers(tmp_path, {"cell/x.h": "", "client/x.h": "", name: text})
@@ -48,7 +48,7 @@ def test_layers_of_the_front_go_up_only(tmp_path):
     r = layers(tmp_path, {"front/cell/cell.h": "", "front/sandbox/sandbox.h": '#include "front/cell/cell.h"\n'})
     assert r.returncode == 0, r.stdout
     r = layers(tmp_path, {"front/cell/cell.c": '#include "front/sandbox/sandbox.h"\n', "front/closet/x.c": ""})
-    assert r.returncode == 1 and "it comes later in FRONT" in r.stdout and "'front/closet' is no layer" in r.stdout
+    assert r.returncode == 1 and "it comes later in FRONT" in r.stdout and "'front/closet' is not a layer" in r.stdout
 
 
 @pytest.mark.parametrize("name,text,clean", [
@@ -170,7 +170,7 @@ def test_inline_js_takes_every_module_that_is_required(tmp_path):
 
 @pytest.mark.parametrize("files,why", [
     ({"s.js": "require('./a.js');\n"}, "a.js is not among the modules"),
-    ({"s.js": "\n", "a.js": "\n"}, "a.js is required by nobody"),
+    ({"s.js": "\n", "a.js": "\n"}, "a.js is not required"),
 ])
 def test_inline_js_rejects(tmp_path, files, why):
     r = inline(tmp_path, files)
@@ -203,7 +203,7 @@ def replies(tmp_path, body):
 ])
 def test_a_look_after_the_reply(tmp_path, body):
     p = replies(tmp_path, body)
-    assert p.returncode == 1 and "'x' was answered" in p.stdout, p
+    assert p.returncode == 1 and "'x' is used after it was answered" in p.stdout, p
 
 
 @pytest.mark.parametrize("body", [

@@ -4,9 +4,9 @@
 #
 # usage: tools/valgrind.sh BUILD_DIR [PROGRAM...]
 #
-# Reports of memcheck are judged in forked children too. A test of what valgrind itself can not do (it runs the program on a
-# processor of its own, keeps descriptors and limits for itself, and knows no newer system calls) fails under it and nowhere
-# else. Programs with such tests are in a table with the reason: of them the reports count and not the verdict, and no leaks,
+# Reports of memcheck are judged in forked children too. A test of a feature that valgrind lacks (it runs the program on a
+# processor of its own, keeps descriptors and limits for itself, and does not have newer system calls) fails only under it.
+# Programs with such tests are in a table with the reason: their reports count, but neither their verdict nor their leaks,
 # because a test that fails leaves by longjmp.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -44,13 +44,13 @@ command -v valgrind >/dev/null || {
 logs=$(mktemp -d) || exit 2
 trap 'rm -rf "$logs"' EXIT
 
-# Of a program's path: unit-base-test_fd is base-fd.
+# The name of a program from its path: unit-base-test_fd is base-fd.
 name_of() {
 	local name=${1##*/unit-}
 	echo "${name/-test_/-}"
 }
 
-# One program. What is left: its output, its exit code, and the reports of every process that has some.
+# Run one program. It leaves its output, its exit code, and the reports of every process that has some.
 check() { # LOGS NAME LEAKS PROGRAM
 	local log
 	valgrind --leak-check="$3" --show-leak-kinds=definite --errors-for-leak-kinds=definite \

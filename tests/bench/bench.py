@@ -165,7 +165,7 @@ def measure_memory(args, c):
 
 
 def reap(marker, before):
-    """Wait until everything is gone; what is not gone by itself after a while is killed."""
+    """Wait until everything is gone; kill the rest after a while."""
     deadline = time.monotonic() + 10
     while left := family(marker, before):
         for pid in left:

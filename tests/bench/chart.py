@@ -34,7 +34,7 @@ def bars(title, rows):
 
 
 def met(kept):
-    """How a document names the outcome of a goal: a goal that is missed is called so."""
+    """The name of a goal's outcome in a document: a missed goal is named as missed."""
     return "met" if kept else "not met"
 
 

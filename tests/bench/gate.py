@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """gate.py - The cost of the way out of a sandbox, against plain loopback in the same run.
 
-One client program, run here and in a sandbox; one server, on loopback, in a process of its own. Both ways are taken in each round, in an
-order shuffled per round. The goals: 0.7 of the throughput, at most 1 ms more for a new connection (made, a byte there and back), a
-thousand connections from fifty sandboxes without a stall, and a gate whose memory does not grow when a client does not read. Writes its part of docs/benchmarks.md.
+One client program, run here and in a sandbox; one server, on loopback, in a process of its own. Each round measures both ways, in a
+shuffled order. The goals: 0.7 of the throughput, at most 1 ms more for a new connection (made, a byte there and back), a thousand
+connections from fifty sandboxes without a stall, and a gate whose memory does not grow when a client does not read. Writes its part of
+docs/benchmarks.md.
 """
 import argparse
 import http.client
@@ -31,7 +32,7 @@ from process import children  # noqa: E402
 NAME = "bench.test"
 PYTHON = "/usr/bin/python3"
 
-# A word of 8 digits: so many KiB are sent. "takes it": all is read, then one byte answers. Anything else comes back, for as long as it comes.
+# A word of 8 digits: send this number of KiB. "takes it": read everything, then answer one byte. Anything else: echo it until its end.
 SERVER = """
 import os, signal, socket, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -150,13 +151,13 @@ def plain(code, port, *args):
 
 
 def gate_of(daemon):
-    """Its process: a child of its supervisor, which is one of the front, which is one of the keeper."""
+    """The gate's process: a child of its supervisor, which is a child of the front, which is a child of the keeper."""
     for pid in (p for front in children(daemon.keeper) for supervisor in children(front) for p in children(supervisor)):
         try:
             if Path(f"/proc/{pid}/comm").read_text().strip() == "caisson-gate":
                 return pid
         except OSError:
-            pass  # it went while we looked
+            pass  # it ended in the meantime
     raise RuntimeError("there is no gate")
 
 
@@ -187,7 +188,7 @@ def many(boxes, cells, each):
 
 
 def slow_readers(boxes, pid, n, seconds):
-    """How much the gate grows while n servers send and nobody reads."""
+    """The growth of the gate while n servers send and no client reads."""
     before, most, over = pss(pid), 0, threading.Event()
 
     def look():

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """image_pull.py - How long an image takes from a registry to the disk, against podman in the same run.
 
-The image is made of this machine's own files: python's library, its headers and locales, node or perl, whatever there is, a layer each. The registry is
-Debian's docker-registry on loopback. Each round both pull it into an empty store, in an order shuffled per round; what is counted is
-the command from start to end, and for both the store is brought to the disk after it, outside of the time. Caisson's own pull syncs inside of it.
+The image is made of this machine's own files: python's library, its headers and locales, node or perl, as available, a layer each. The
+registry is Debian's docker-registry on loopback. In each round both pull it into an empty store, in a shuffled order. The time of the
+command counts, from start to end; for both, the store is then synced to the disk, outside of the time. Caisson's own pull syncs inside.
 The goal is at most podman's time. Writes its part of docs/benchmarks.md.
 """
 import argparse

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """image_start.py - A fresh sandbox of a stored image against one of the machine's own: over HTTP, print(1), torn down.
 
-The image is made of this machine's own programs and its own python, some layers of them, taken into an empty store by `caisson image import`: the interpreter is
-the same in both, so what differs is where the files come from, and that the machine's own is forked by a zygote where that of an image is started in its cell.
+The image is made of this machine's own programs and its own python, in some layers, imported into an empty store by `caisson image
+import`: the interpreter is the same in both. The differences are the source of the files, and that a zygote forks the machine's own
+python while an image's python is started in its cell.
 One daemon serves both. Two measurements, both interleaved:
 
 - the answer: each waits until every pool is full, then one call of one kind, in an order shuffled per round;
-- back to back: calls of one kind without a pause, slices of both kinds taking turns. There each call also pays for the end of the sandbox before it and for
-  the making of the next: without a pool that keeps up this is what a start costs.
+- back to back: calls of one kind without a pause, slices of both kinds taking turns. Each call also pays for the end of the previous
+  sandbox and for making the next one: this is the cost of a start when the pool does not keep up.
 
 The goal is an answer from a full pool in at most 1.2 times the time of the machine's own image. Writes its part of docs/benchmarks.md.
 """
@@ -39,7 +40,7 @@ MOST = 4 << 20  # of each further layer
 
 
 def archive(fill):
-    """What @fill puts into a directory, as a layer."""
+    """The files that @fill puts into a directory, as a layer."""
     with tempfile.TemporaryDirectory(prefix="caisson-bench-") as directory:
         root = Path(directory, "root")
         root.mkdir()
@@ -90,7 +91,7 @@ def interpreters_ready(daemon):
 
 
 def settle(daemon, full):
-    """Every call is measured by itself, not beside the making of what an earlier one took from a pool."""
+    """Wait until the pools are full, so that each call is measured by itself."""
     for _ in range(400):
         if interpreters_ready(daemon) >= full:
             break
@@ -99,7 +100,7 @@ def settle(daemon, full):
 
 
 def until_warm(daemon):
-    """The pool of the image is filled with its first use: how many are ready then, of both."""
+    """The image's pool is filled after its first use: the number of ready interpreters of both."""
     for kind in KINDS:
         daemon.execute("print(1)", "1\n", **KINDS[kind])
     last = seen = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""jupyter.py - A warm execute over the Jupyter wire: the daemon's, and a real ipykernel behind Jupyter's own server, by the same client.
+"""jupyter.py - A warm execution over Jupyter's protocol: by the daemon, and by a real ipykernel behind Jupyter's own server, with the same client.
 
 One kernel of each, made before. Executions take turns, in an order shuffled per round; the time is from the request to its reply and `idle`. Then how
 long a kernel takes to be made and to answer its first execution. Writes its part of docs/benchmarks.md.
@@ -83,7 +83,7 @@ class Jupyter(Caisson):
 
 
 def one(kernel):
-    """Until `idle` and the reply are there; Jupyter's own server does not say in which order."""
+    """Wait until `idle` and the reply have arrived; Jupyter's own server sends them in either order."""
     begin = time.perf_counter()
     id = kernel.send("execute_request", {"code": "1 + 1", "silent": False, "store_history": True, "allow_stdin": False})
     result = reply = idle = None

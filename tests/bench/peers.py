@@ -33,14 +33,14 @@ class Candidate:
         return first_line([self.path, "--version"])
 
     def setup(self):
-        """Make what argv() needs. Return a reason when that is impossible."""
+        """Make the requirements of argv(). Return a reason if that is impossible."""
         return None
 
     def close(self):
         """Undo setup()."""
 
     def try_run(self):
-        """Return None when it prints "1", otherwise what went wrong."""
+        """Return None if it prints "1", otherwise the error."""
         argv = [a if a != "{id}" else f"bench-probe-{os.getpid()}" for a in plain_argv(self.argv(PRINT))]
         try:
             r = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -61,7 +61,7 @@ class Candidate:
         return self.setup() or self.try_run()
 
     def cleanup(self, marker):
-        """Remove what a killed client may leave behind."""
+        """Remove the leftovers of a killed client."""
 
     def describe(self):
         argv = self.argv(PRINT)
@@ -84,7 +84,7 @@ def first_line(argv):
 
 
 def plain_argv(argv):
-    """The same command for somebody who is not bench-spawn: "@PATH" becomes nsenter."""
+    """The same command for a caller other than bench-spawn: "@PATH" becomes nsenter."""
     return ["/usr/bin/nsenter", f"--mount={argv[0][1:]}", *argv[1:]] if argv[0][0] == "@" else argv
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""sdk.py - The cost of the Python library: a warm execute by it, blocking and asyncio, and by http.client with json and nothing else.
+"""sdk.py - The cost of the Python library: a warm execution with it, blocking and asyncio, and with only http.client and json.
 
 One sandbox, one kept connection each, calls take turns in an order shuffled per round; every call parses its answer. Then a hundred sandboxes
 from one event loop, each executing at once. Run it with the python of build/sdk/venv, or it takes the library from the source. Writes its part of
@@ -30,7 +30,7 @@ NAMES = {"raw": "`http.client` and `json`", "sync": "**`Caisson`**", "async": "*
 
 
 class Raw:
-    """The client of a person who wants no library."""
+    """A client without a library."""
 
     def __init__(self, port, name):
         self.connection = http.client.HTTPConnection("127.0.0.1", port)

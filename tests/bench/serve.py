@@ -67,7 +67,7 @@ class Daemon(BareDaemon):
         return took
 
     def execute_bare(self, code, expect, **fields):
-        """The same over a socket of our own: what the daemon takes, without what a client library takes."""
+        """The same over a socket of our own: the daemon's time, without that of a client library."""
         body = json.dumps({"code": code, **fields}).encode()
         request = (b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)) + body
         if not self.socket:
@@ -140,7 +140,7 @@ class Stdio:
 
 
 def settle(daemons):
-    """Let the pools fill: everything is measured by itself, not beside the making of sandboxes that another sample has used up."""
+    """Let the pools fill, so that each sample is measured by itself, not beside the making of sandboxes for earlier ones."""
     for daemon in daemons:
         for _ in range(400):
             pool = daemon.get("/health")[1]["pool"]
@@ -293,7 +293,7 @@ LINES = (
     ("python_numpy", "plain `python3 -c 'import numpy'`"),
 )
 
-# Text, whose median, over whose, at most.
+# Text, numerator, denominator, at most.
 GOALS = (
     ("fresh sandbox / python3", "caisson", "python", 0.15),
     ("fresh sandbox / docker run", "caisson", "docker_run", 0.01),
@@ -381,7 +381,7 @@ def main():
             try:
                 log(f"starting {kind.__name__}")
                 peers.append(kind(directory))
-            except Exception as e:  # a peer that is not to be had is a line in the document
+            except Exception as e:  # a peer that is not available is a line in the document
                 reasons.append((kind.__name__.lower(), str(e).strip().splitlines()[-1] if str(e).strip() else type(e).__name__))
                 log(f"without {reasons[-1][0]}: {reasons[-1][1]}")
         daemons = []

@@ -42,7 +42,7 @@ def read_pipe(pipe):
 
 
 def through_pipe(total, *middle):
-    """The source, what is between, and us."""
+    """The source, the process in between, and this reader."""
     begin = time.perf_counter()
     running = [subprocess.Popen(source(total), stdout=subprocess.PIPE)]
     for command in middle:
@@ -87,7 +87,7 @@ def through_http(daemon, total, accept):
 
 
 class Memory:
-    """The most that a process had (PSS, KiB) while this was a context."""
+    """The peak memory (PSS, KiB) of a process during this block."""
 
     def __init__(self, pid):
         self.pid, self.before, self.most, self.over = pid, pss(pid), 0, threading.Event()

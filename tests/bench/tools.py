@@ -43,7 +43,7 @@ print([time.perf_counter() - begin])
 
 
 class Raw:
-    """A client of thirty lines: what the wire itself costs."""
+    """A client of thirty lines: the cost of the protocol itself."""
 
     def __init__(self, log_path):
         self.p = subprocess.Popen([sys.executable, UPSTREAM, log_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -186,7 +186,7 @@ void timer_cancel(struct timer *t)
 	t->loop = NULL;
 }
 
-/* Whether the owner still hears of bytes. */
+/* Whether the owner is still notified of bytes. */
 static inline bool fake_open(const struct conn *c)
 {
 	return !c->closed && !c->finished;
@@ -263,7 +263,7 @@ static inline void fake_end(struct conn *c)
 	fake_deferred(c);
 	c->ops->on_close(c, c->why);
 	if (c->loop.deferred)
-		abort(); /* somebody would be called after its end */
+		abort(); /* an owner would be called after its end */
 	buf_free(&c->out);
 }
 

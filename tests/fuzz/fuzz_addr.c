@@ -2,9 +2,9 @@
 /*
  * fuzz_addr.c - Listening addresses over arbitrary text.
  *
- * Checked for every input: a refusal has a printable message and leaves the result alone; what is
- * accepted is an address whose text form is accepted again and means the same, and "loopback" is
- * said only of 127/8, ::1 and the former inside IPv6.
+ * Checked for every input: a refusal has a printable message and leaves the result unchanged; the
+ * text form of an accepted address is accepted again and means the same; and only 127/8, ::1 and
+ * the former inside IPv6 count as loopback.
  */
 #include <errno.h>
 

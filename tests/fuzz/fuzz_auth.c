@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_auth.c - Values that strangers put into Host, Origin, Sec-Fetch-Site, Authorization and the
- * query, one per line; and, behind a first byte of 't', the text of a token file.
+ * fuzz_auth.c - Values of Host, Origin, Sec-Fetch-Site, Authorization and the query from strangers,
+ * one per line; and, after a first byte of 't', the text of a token file.
  *
- * Nobody comes in over TCP with a Host that is not spelt as one of ours, or with an Origin of
- * another host; nobody becomes the owner of a token without its 32 characters.
+ * No request over TCP is admitted with a Host that is not spelt like one of ours, or with an Origin
+ * of another host; no request gets the owner of a token without its 32 characters.
  */
 #include <strings.h>
 

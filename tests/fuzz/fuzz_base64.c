@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_base64.c - Base64 from strangers: what is taken is written again as the same characters, so
- * that there is one form for some bytes; and any bytes, written, are read as what they were.
+ * fuzz_base64.c - Base64 from strangers: accepted text is written again as the same characters, so
+ * that bytes have one form; and any bytes, written and read, are the same.
  */
 #include "base/base64.h"
 #include "base/buf.h"

@@ -3,8 +3,7 @@
  * fuzz_config.c - Command lines and environments of any words, one per line; lines that start with
  * '$' are variables.
  *
- * A refusal is one line; what is accepted is within every range, and its lists
- * end.
+ * A refusal is one line; accepted values are within every range, and their lists end.
  */
 #include "base/err.h"
 #include "front/support/config.h"

@@ -2,8 +2,8 @@
 /*
  * fuzz_egress_entry.c - Entries of egress over arbitrary text.
  *
- * Checked for every input: a refusal says why; what is accepted is canonical: it is accepted again,
- * as itself, and the gate takes its rules.
+ * Checked for every input: a refusal has a reason; an accepted entry is canonical: it is accepted
+ * again, unchanged, and the gate accepts its rules.
  */
 #include "base/err.h"
 #include "front/policy/egress_entry.h"

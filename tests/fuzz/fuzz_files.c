@@ -2,8 +2,8 @@
 /*
  * fuzz_files.c - Messages of a worker to the host: any bytes.
  *
- * Checked: pieces of any size give the same, every text lies inside what was fed, no more content
- * is handed up than was fed, and after the end nothing is.
+ * Checked: pieces of any size give the same result, every text lies inside the input, the reader
+ * hands up no more content than the input has, and nothing after the end.
  */
 #include "client/files_client.h"
 #include "fuzz.h"

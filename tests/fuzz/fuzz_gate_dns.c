@@ -3,7 +3,7 @@
  * fuzz_gate_dns.c - Questions of cells over arbitrary bytes.
  *
  * Checked for every input: a question has a printable name with an end, and its answer begins with
- * what was asked, is no longer than its room, and is no question itself.
+ * the question, fits into its buffer, and is not a question itself.
  */
 #include "fuzz.h"
 #include "gate/dns.h"

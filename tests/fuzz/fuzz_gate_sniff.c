@@ -3,8 +3,8 @@
  * fuzz_gate_sniff.c - First bytes of connections: ClientHello and HTTP head over arbitrary bytes; a
  * proxy's answer and its URL.
  *
- * Checked for every input: a host that is read has an end and no control byte, what is bad has a
- * reason, and what was decided on a part of the bytes is not decided otherwise with more of them.
+ * Checked for every input: a parsed host has an end and no control byte, a refusal has a reason,
+ * and a decision on a part of the bytes stays the same with more of them.
  */
 #include "fuzz.h"
 

@@ -3,9 +3,9 @@
  * fuzz_http.c - Whole connections: bytes in, requests and answers out.
  *
  * The first byte is a mode (answer at once or later, whole or as a stream, client reads or stalls),
- * the second says how the rest is cut. Every input runs twice, in one piece and cut. Whatever it
- * is: what a handler sees obeys http.h, each exchange ends exactly once, and both runs see the same
- * requests and give the same answers in the same order. So no cut can make two parsers out of one.
+ * the second chooses how the rest is cut. Every input runs twice, in one piece and cut. For every
+ * input, the handlers' view obeys http.h, each exchange ends exactly once, and both runs see the
+ * same requests and give the same answers in the same order. So the result does not depend on cuts.
  */
 #include "base/utf8.h"
 #include "fake_conn.h"

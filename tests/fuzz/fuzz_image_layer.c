@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_image_layer.c - Any bytes as a layer's archive, unpacked into a directory. Beside that
- * directory is a file: whatever the archive says, it stays as it was and alone.
+ * directory is a file: for every archive, it stays unchanged and alone.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_image_manifest.c - Any bytes as index, manifest and configuration: what gets through is safe
- * to act on. */
+/* fuzz_image_manifest.c - Any bytes as index, manifest and configuration: accepted documents are
+ * safe to use. */
 #include "fuzz.h"
 
 #include "image/documents.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_jupyter_frame.c - Frames of strangers: every part lies within the message; what has five
- * parts is the same when joined. */
+/* fuzz_jupyter_frame.c - Frames of strangers: every part lies within the message; a message of five
+ * parts is the same when they are joined. */
 #include "base/buf.h"
 #include "fuzz.h"
 #include "jupyter/frame.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_keep.c - A slot of the keeper's table, written by a front that may have been taken over:
- * what keep_check() lets through is within the bounds that its users rely on.
+ * slots that keep_check() accepts are within the bounds that their users rely on.
  *
- * The input is laid over a slot that is good, from an offset in its first two bytes, so that one
- * field can be wrong at a time.
+ * The input is laid over a valid slot, from an offset in its first two bytes, so that one field can
+ * be wrong at a time.
  */
 #include "front/cell/keep.h"
 #include "front/cell/language.h"

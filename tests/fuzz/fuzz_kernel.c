@@ -2,9 +2,9 @@
 /*
  * fuzz_kernel.c - Bytes that a kernel writes on its channel: any bytes, in pieces of any size.
  *
- * The input goes through a real pipe, cut where its first byte says. Checked: every message that is
- * handed up is an object with a type, nothing comes after the kernel was called broken, that is
- * said once, and the same bytes give the same messages however they are cut.
+ * The input goes through a real pipe; its first byte chooses the cuts. Checked: every message that
+ * is handed up is an object with a type, nothing comes after the kernel was reported as broken,
+ * which happens once, and the same bytes give the same messages with any cuts.
  */
 #include <fcntl.h>
 #include <sys/epoll.h>

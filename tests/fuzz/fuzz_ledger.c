@@ -2,9 +2,9 @@
 /*
  * fuzz_ledger.c - Any bytes as lines of a ledger, and any bytes as values in one.
  *
- * As a file: scanning finds exactly the lines that counting newlines finds, and what is accepted as
- * a line of the chain has the hash that another call of the library computes. As values: what is
- * written is one JSON object, is accepted, and is not accepted with any one byte changed.
+ * As a file: scanning finds exactly the lines that counting newlines finds, and an accepted line of
+ * the chain has the hash that another call of the library computes. As values: the written text is
+ * one JSON object, is accepted, and is not accepted with any one byte changed.
  */
 #include <errno.h>
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_mcp_message.c - A message of strangers with headers of strangers: it is of one kind, has
- * what that kind has, and is in order or refused with an error that is a message itself.
+ * fuzz_mcp_message.c - Messages and headers of strangers: each message has one kind and the members
+ * of that kind, and is accepted or refused with an error that is a message itself.
  *
  * The first three lines are the headers (an empty one is absent), the rest is the body.
  */
@@ -25,7 +25,7 @@ static void check_error(const json_t *id, int code, const json_t *data, const ch
 	require(json_integer_value(json_object_get(json_object_get(v, "error"), "code")) == code);
 	require(!id || json_equal(json_object_get(v, "id"), id));
 	mcp_message_read(v, &m);
-	require(m.kind == (id ? MCP_RESPONSE : MCP_NONSENSE)); /* an answer to nobody has no id */
+	require(m.kind == (id ? MCP_RESPONSE : MCP_NONSENSE)); /* has no request */
 	json_decref(v);
 }
 

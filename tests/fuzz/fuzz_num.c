@@ -2,8 +2,8 @@
 /*
  * fuzz_num.c - The number parsers over arbitrary text.
  *
- * Checked for every input: failure leaves the result alone and gives a printable message, and what
- * is accepted agrees with the same number computed in floating point by libc.
+ * Checked for every input: failure leaves the result unchanged and gives a printable message, and
+ * an accepted number agrees with the same number computed in floating point by libc.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_pattern.c - Any bytes as rules and as a path: what a deny matches by itself is never seen.
- */
+/* fuzz_pattern.c - Any bytes as rules and as a path: a path that a deny pattern matches is never
+ * visible. */
 #include "base/err.h"
 #include "fuzz.h"
 #include "workspace_store/pattern.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_policy.c - Any bytes as a policy: the parser stays inside its tables, and what it accepts
+ * fuzz_policy.c - Any bytes as a policy: the parser stays inside its tables, and an accepted policy
  * compiles to a filter that means the same.
  */
 #include "base/err.h"
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < p.n_rules; i++)
 		calls[i] = (struct filter_call){ (uint32_t)(i + i / 3), &p.rules[i] };
 	if (filter_build(&p, AUDIT_ARCH_X86_64, calls, p.n_rules, &f, &e) < 0)
-		return 0; /* too long, and says so */
+		return 0; /* too long, and reported as such */
 	for (size_t i = 0; i < p.n_rules; i++) {
 		struct seccomp_data d = { .nr = (int)calls[i].nr, .arch = AUDIT_ARCH_X86_64 };
 		uint64_t args[6];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_port.c - Answers of a hostile service: taken apart, and rewritten for the client.
+ * fuzz_port.c - Answers of a hostile service: parsed, and rewritten for the client.
  *
- * The first byte says how the rest is cut, and two bits of the second whether it answers a HEAD and
- * whether a switch was asked for. However it is cut the outcome is the same. The bytes for the
+ * The first byte chooses how the rest is cut, and two bits of the second whether it answers a HEAD
+ * and whether a switch was requested. The outcome is the same with any cuts. The bytes for the
  * client include none that could end a line, no cookie that is not marked and confined, and no more
- * of a body than was announced. The same bytes are also read as names of ports and as paths, of
+ * of a body than was announced. The same bytes are also read as names of ports and as paths, in
  * which no token may be left.
  */
 #include "base/buf.h"
@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tell(&cut, text, size - 2, data[0] ? data[0] : 1, data[1]);
 	require(whole.end == cut.end && whole.heads == cut.heads && whole.status == cut.status &&
 		whole.n_headers == cut.n_headers);
-	/* Of an answer that breaks off, more or less may have been told before. */
+	/* An answer that breaks off may have been reported to a different extent before. */
 	if (whole.end == 1)
 		require(whole.body == cut.body && whole.sum == cut.sum && whole.used == cut.used);
 	run_names(text, size - 2);

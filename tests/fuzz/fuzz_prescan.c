@@ -2,9 +2,9 @@
 /*
  * fuzz_prescan.c - The scanners of heads and of chunked bodies, and the decoders of targets.
  *
- * The first byte says how the rest is cut. However it is cut the verdict is the same, at the same
- * byte. A head that the scanner accepts is read again by a second, line-based reader, which shares
- * no code with it, and has to be framed the same; fuzz_http is about llhttp's reading of it.
+ * The first byte chooses how the rest is cut. The verdict is the same with any cuts, at the same
+ * byte. A second, line-based reader, which shares no code with the scanner, reads every accepted
+ * head again and must find the same framing; fuzz_http covers llhttp's reading of it.
  */
 #include <strings.h>
 

@@ -2,9 +2,9 @@
 /*
  * fuzz_receipt.c - Any bytes as evidence, for a cell with any layers given up.
  *
- * Checked: damage is refused without a word of a receipt; otherwise the receipt is one JSON value
- * in UTF-8, and it says "enforced" exactly when the result is success. An enforced one has
- * at least the frames that prove it.
+ * Checked: damage is refused before a receipt is written; otherwise the receipt is one JSON value
+ * in UTF-8, and it has "enforced" exactly when the result is success. An enforced one has at least
+ * the frames that prove it.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_requirement.c - Any text as a wish, and as what a fetcher says: what gets through is safe as
- * an argument. */
+/* fuzz_requirement.c - Any text as a requirement, and as a message of a fetcher: accepted text is
+ * safe as an argument. */
 #include <jansson.h>
 
 #include "base/buf.h"

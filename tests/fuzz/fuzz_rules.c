@@ -2,8 +2,8 @@
 /*
  * fuzz_rules.c - Policies of any bytes.
  *
- * Refusals have lines of their own, with places that exist in the text, in its order
- * where the reader can keep it; what is accepted is within every range.
+ * Refusals have lines of their own, with places that exist in the text, in its order where the
+ * reader can keep it; accepted values are within every range.
  */
 #include "front/policy/rules.h"
 #include "fuzz.h"

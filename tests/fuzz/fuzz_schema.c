@@ -4,7 +4,7 @@
  *
  * A refused value has one complete, printable error; an accepted one has only declared members of
  * their declared kinds and sizes, is accepted again when it is written out, and is exactly as deep
- * as the scan that came before the parser said.
+ * as the scan before the parser reported.
  */
 #include <jansson.h>
 

@@ -2,8 +2,8 @@
 /*
  * fuzz_spec.c - Any request for a cell: a spec of any bytes, any path, any command line.
  *
- * The first byte says which. Each answer is compared with one that is computed differently here: a
- * spec limit by limit, a path component by component; and a command line that is accepted gives a
+ * The first byte chooses the kind. Each answer is compared with one that is computed differently
+ * here: a spec limit by limit, a path component by component; and an accepted command line gives a
  * spec that the warden would accept.
  */
 #include <errno.h>
@@ -85,7 +85,7 @@ static bool spec_good(const struct cell_spec *s)
 static void check_answer(int r, const struct err *e)
 {
 	require(r == 0 || r == -EINVAL);
-	/* The code may say more than -EINVAL: that a number is out of range. */
+	/* The code may be more precise than -EINVAL: a number is out of range. */
 	require((e->code < 0) == (r < 0) && (e->msg[0] != '\0') == (r < 0));
 	require(memchr(e->msg, '\0', sizeof(e->msg)) != NULL);
 }

@@ -3,7 +3,7 @@
  * fuzz_tar.c - Headers of archives: any block, any records.
  *
  * Checked: strings end inside their fields, sizes are those of a file, records lie inside their
- * data and the walk through them ends; what we write, we read back.
+ * data and the walk through them ends; headers of our writer are read back.
  */
 #include <errno.h>
 

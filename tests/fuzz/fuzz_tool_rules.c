@@ -3,9 +3,9 @@
  * fuzz_tool_rules.c - Rules of any form, and calls under them.
  *
  * Four lines: the operator's rules, a sandbox's, the name of a tool, and text that a cell sends as
- * arguments. Checked: patterns match as a matcher says that is written differently; a sandbox's
- * rules give nothing that the operator's do not; a refusal has a code and names a rule; budgets
- * hold; arguments that are taken are the text of an object.
+ * arguments. Checked: patterns match as in a second, differently written matcher; a sandbox's rules
+ * permit nothing that the operator's do not; a refusal has a code and names a rule; budgets hold;
+ * accepted arguments are the text of an object.
  */
 #include <jansson.h>
 
@@ -100,7 +100,7 @@ static void check_arguments(const char *text)
 	size_t len = 0;
 
 	if (!m)
-		return; /* no UTF-8: no line of a kernel can say that */
+		return; /* not UTF-8: no line of a kernel can contain that */
 	taken = rpc_text(m, "arguments", &len, &why);
 	require(taken || why);
 	parsed = taken ? json_loadb(taken, len, JSON_ALLOW_NUL, NULL) : NULL;

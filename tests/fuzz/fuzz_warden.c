@@ -27,7 +27,7 @@
 
 enum input_flag {
 	INPUT_EPOLL_BROKEN = 1u << 0,
-	INPUT_SLOW = 1u << 1, /* things are made, and die, when a step says so; otherwise at once */
+	INPUT_SLOW = 1u << 1, /* objects are made, and die, by a step; otherwise at once */
 };
 
 struct step {
@@ -146,7 +146,7 @@ static void run_event(const struct step *s)
 	}
 }
 
-/* The fast ways: made as soon as it was asked for, dead as soon as it was told. */
+/* The fast ways: made at the request for it, dead at the request to end it. */
 static void run_prompt(void)
 {
 	for (uint32_t i = 0; i < FAKES_MAX; i++) {

@@ -2,11 +2,11 @@
 /*
  * fuzz_ws.c - Any bytes from a WebSocket peer.
  *
- * The first byte is a mode, the second says how the bytes are cut. Either the rest is the raw
+ * The first byte is a mode, the second chooses how the bytes are cut. Either the rest is the raw
  * stream, or it describes frames that are put together with a mask, so that most of them get past
  * the header. Every input runs twice, in one piece and cut: the same messages, the same frames
- * back, the same close code. The answer is a sequence of whole, unmasked frames of which a
- * close frame is the last.
+ * back, the same close code. The answer is a sequence of whole, unmasked frames of which a close
+ * frame is the last.
  */
 #include "base/utf8.h"
 #include "fake_conn.h"

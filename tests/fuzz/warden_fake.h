@@ -31,7 +31,7 @@
 #define FAKE_ZYGOTE_PID 200000
 #define FAKE_UID 300000u
 
-/* The content of a descriptor that goes to the client, so that it can be told from others. */
+/* The content of a descriptor that goes to the client, to recognize it. */
 #define FAKE_BASE 70000u /* a cell's first host id, less its index */
 
 enum fake_id { FAKE_CHANNEL = 1000, FAKE_STATUS = 2000, FAKE_HELLO = 3000 };
@@ -154,7 +154,7 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	require(h == &w.host && spec_check(spec, NULL) == 0);
 	check_descriptors(fds, n_fds, CELL_FDS_MAX);
 	require(ret->index < FAKES_MAX && !fake_cells[ret->index].exists);
-	/* It belongs to the zygote that was named, and to nobody when there was none. */
+	/* It belongs to the named zygote, or to none if none was named. */
 	require(owner == (ret->zygote ? FAKE_UID + ret->zygote % WARDEN_CELLS_MAX : 0));
 	ret->lease_fd = ret->kernel_pidfd = ret->cgroup.oom_fd = -1;
 	cell_line_init(ret);
@@ -252,7 +252,7 @@ void cell_kill(struct cell *c, enum cell_end why)
 
 void cell_reaped(struct cell *c)
 {
-	/* To collect who lives is to wait for it. */
+	/* Collecting a process that lives would wait for it. */
 	require(fake_of(c)->init_dead && !c->plan && c->l.pid > 0);
 	c->l.pid = 0;
 	if (c->end == CELL_RUNNING)

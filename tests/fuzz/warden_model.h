@@ -16,7 +16,7 @@ struct model {
 	bool exists, making, dying, dead; /* dead: its pid 1 is */
 	bool claimed;
 	uint32_t handle, zygote;
-	uint64_t create_seq, destroy_seq, kernel_seq; /* 0 = nobody waits */
+	uint64_t create_seq, destroy_seq, kernel_seq; /* 0 = no request waits */
 	uint64_t deadline_ns;                         /* while it is made, and while it dies */
 	struct cell_spec spec;
 };
@@ -312,7 +312,7 @@ static void event_zygote_made(uint32_t i)
 		end_model(z);
 }
 
-/* It may say anything, of any cell: only for one of its own that waits is it heard. */
+/* It may report anything about any cell; only reports about its own waiting cells count. */
 static void event_zygote_answer(uint32_t i, uint32_t cell, uint8_t pid, uint8_t lie)
 {
 	const struct model *z = &zygotes[i];
@@ -435,7 +435,7 @@ static struct due take_due(const struct warden_reply *reply, const int *fds, siz
 			due[i] = due[--n_due];
 			return d;
 		}
-	abort(); /* something was answered that nobody asked, or wrongly */
+	abort(); /* an answer without a request, or a wrong one */
 }
 
 static bool is_new(uint32_t handle)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""canary.py - Things on the host that an attack would read, change, reach or kill.
+"""canary.py - Objects of the host that an attack would read, change, reach or kill.
 
 Every content is random per run. A canary is judged from outside: its files must be unchanged, its
-listeners must have heard nothing, its process must live and have got no signal, and its nonces must
+listeners must have received nothing, its process must live and have got no signal, and its nonces must
 be in no output of a cell.
 
 Run as a program it is the canary process: it listens, counts, and reports on stdin's request.
@@ -39,7 +39,7 @@ class Canary:
                 path = f"{place}/{OWN_PREFIX}canary-{secrets.token_hex(6)}"
                 text = f"{self.nonce}-{secrets.token_hex(8)}\n"
                 Path(path).write_text(text)
-                os.chmod(path, 0o666)  # only isolation, not permission, may keep it
+                os.chmod(path, 0o666)  # only isolation may protect it, not permissions
                 self.files[path] = text
         # World-writable sockets: the attacker must be kept off by isolation alone.
         self.dir = tempfile.mkdtemp(prefix=OWN_PREFIX, dir="/tmp")
@@ -80,7 +80,7 @@ class Canary:
         return json.loads(self.proc.stdout.readline())
 
     def check(self, *outputs):
-        """Untouched, unheard, alive, and its secret in none of @outputs (bytes or str)."""
+        """Unchanged, not connected to, alive, and its secret in none of @outputs (bytes or str)."""
         for path, text in self.files.items():
             assert os.path.lexists(path), f"WRITE: canary {path} was removed"
             assert not os.path.islink(path) and Path(path).read_text() == text, \
@@ -107,7 +107,7 @@ class Canary:
 
 
 def serve(directory, nonce):
-    """The canary process: answers every caller with the nonce, remembers that it came."""
+    """The canary process: answers every client with the nonce, and records the connection."""
     hits, signals = [], []
     for s in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
         try:

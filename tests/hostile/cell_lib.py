@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cell_lib.py - More of the harness, for cells: root's control runs,
-cells of an ordinary user, processes found by nonce, what payloads say.
+"""cell_lib.py - More of the harness, for cells: control runs as root, cells of an ordinary user, processes found by nonce, the output of
+payloads.
 """
 import contextlib
 import json
@@ -51,13 +51,13 @@ def said(text):
 
 
 def succeeded(text):
-    """Names of the attempts that the kernel let pass."""
+    """Names of the attempts that the Linux kernel permitted."""
     return {name for name, (result, _) in said(text).items() if result >= 0}
 
 
 @contextlib.contextmanager
 def scratch(mode=0o755, owner=0, where=None):
-    """A directory on the host, gone afterwards."""
+    """A directory on the host, removed afterwards."""
     d = Path(tempfile.mkdtemp(prefix="scratch-", dir=where or session().dir))
     d.chmod(mode)
     os.chown(d, owner, owner)
@@ -71,7 +71,7 @@ def scratch(mode=0o755, owner=0, where=None):
 
 def host(argv, *, uid=0, unshare=("--mount", "--pid", "--fork", "--kill-child=SIGKILL"), stdin=b"",
          timeout=10, cwd=None, env=None, pids_max=200, memory=400 << 20, limits=None, says=None):
-    """Run a program on the host with none of our layers, in a tight cgroup. Its time begins when it has said @says. A lib.Control."""
+    """Run a program on the host without our layers, in a tight cgroup. Its time begins when it has written @says. A lib.Control."""
     s = session()
     s.n_control += 1
     group = s.guard.sub(f"control-{s.n_control}", pids_max, memory)
@@ -104,7 +104,7 @@ def read(path):
 
 
 def root_of(path):
-    """The root of a bind of @path, as mountinfo shows it: not @path itself where / is a subvolume or a bind."""
+    """The root of a bind of @path, as mountinfo shows it: it differs from @path if / is a subvolume or a bind."""
     of = {line.split()[4]: line.split()[3] for line in read("/proc/self/mountinfo").splitlines()}
     at = path
     while at not in of:
@@ -113,15 +113,15 @@ def root_of(path):
 
 
 def cover_of(path):
-    """The directory of the host whose read-only overlay stands for @path in a cell of the host image; None: @path is bound as it is.
-    The kernel refuses overlays of what has mounts below."""
+    """The directory of the host whose read-only overlay stands for @path in a cell of the host image; None: @path is a plain bind.
+    The Linux kernel refuses overlays of directories with mounts below."""
     at = [line.split()[4] for line in read("/proc/self/mountinfo").splitlines()]
     tops = ["/etc", path] if path.startswith("/etc/") else [path]
     return next((t for t in tops if os.path.isdir(t) and not any(m.startswith(t + "/") for m in at)), None)
 
 
 def processes_with(text):
-    """Host pids with @text in their arguments, but for the caisson that carries it to the cell."""
+    """Host pids with @text in their arguments, except the caisson that passes it to the cell."""
     found = set()
     want = text.encode()
     for pid in pids():
@@ -166,8 +166,8 @@ def until(condition, deadline=10.0, what="condition"):
 class Held:
     """with Held(...) as h: the command runs and waits on stdin; h.pid, h.init, h.warden, h.caisson.
 
-    Options as for lib.start(). @ready: bytes on stdout that say that it is time to look; with --json,
-    or without any, the time is when the command sleeps.
+    Options as for lib.start(). @ready: bytes on stdout after which the test may look; with --json, or without @ready, the test waits
+    until the command sleeps.
     as_user: run caisson as an ordinary user. delegate: give that user cgroups of its own.
     """
 
@@ -213,7 +213,7 @@ class Held:
         return self
 
     def _main(self):
-        """Host pid of the cell's first command (pid 2 in there, unless something is odd)."""
+        """Host pid of the cell's first command (usually pid 2 in the cell)."""
         c = children(self.run.pid)
         c = children(c[0]) if c else []
         c = children(c[0]) if c else []
@@ -222,7 +222,7 @@ class Held:
         return min(c) if c else 0
 
     def _waits(self):
-        """The command is there, under its own name, and sleeps twice in a row."""
+        """The command runs, under its own name, and sleeps at two looks in a row."""
         for _ in range(2):
             pid = self._main()
             if not pid or read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] != "S":
@@ -299,7 +299,7 @@ def delegated_group(pids_max=300, memory=1 << 30):
 
 
 def user_cell(args=(), *, delegate=False, timeout_outer=40, **how):
-    """As lib.cell(), but caisson is run by an ordinary user. Without @delegate there is no cgroup."""
+    """As lib.cell(), but an ordinary user runs caisson. Without @delegate there is no cgroup."""
     how.setdefault("json_result", True)
     is_json = how["json_result"]
     payload = how.pop("payload", None)
@@ -333,7 +333,7 @@ def nonce():
 
 
 def masked(text):
-    """As walk wants it: so that looking for it does not find itself."""
+    """As the payload walk needs it: encoded, so that the search does not find its own argument."""
     return "".join(chr(ord(c) ^ 1) for c in text)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """channels.py - Ways in which two programs on one machine can find each other. Code for guests.
 
-A channel is (prep, put, get): B prepares to look, A leaves the nonce N or does something, B looks. The
-argument of B's found(x) is judged: the nonce, or True where a channel carries one bit. KEY is a number and TAG
-a word of this run that both know. Each piece keeps what it needs alive in K.
+A channel is (prep, put, get): B prepares, A leaves the nonce N or acts, B looks. The argument of B's found(x) is judged: the
+nonce, or True if the channel carries one bit. KEY is a number and TAG a word of this run that both know. Each piece keeps its
+objects alive in K.
 """
 
 COMMON = """
@@ -131,14 +131,14 @@ found(struct.unpack('hhlli', l)[0] != fcntl.F_UNLCK)
     "dnotify": ("import signal; H = []; signal.signal(34, lambda *_: H.append(1)); J = os.open('/usr/lib/python3', os.O_RDONLY); "
                 "fcntl.fcntl(J, 10, 34); fcntl.fcntl(J, 1026, 0x80000001)",
                 "os.listdir('/usr/lib/python3'); fcntl.fcntl(os.open('/usr/lib/python3', os.O_RDONLY), 3)", "time.sleep(0.05); found(bool(H))"),
-    # Watches before locks: who looks for a lock opens the file, and would see itself.
+    # Watches before locks: a search for a lock opens the file, and would notice itself.
     "device watch": ("W = libc.inotify_init1(0o4000); libc.inotify_add_watch(W, b'/dev/full', 0x20)", "open('/dev/full', 'rb').close()",
                      "found(len(os.read(W, 4096)) > 0)"),
     "device lock": ("", "f = open('/dev/full', 'rb'); K.append(f); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)", """
 try: fcntl.flock(open('/dev/full', 'rb'), fcntl.LOCK_EX | fcntl.LOCK_NB)
 except BlockingIOError: found(True)
 """),
-    # A kernel's program is the zygote's, whatever the cell has in its place.
+    # The program file of a kernel is the zygote's, whatever the cell has at its path.
     "program watch": ("X = libc.inotify_init1(0o4000); libc.inotify_add_watch(X, b'/proc/self/exe', 0x20)",
                       "open('/proc/self/exe', 'rb').close()", "found(len(os.read(X, 4096)) > 0)"),
     "program lock": ("", "f = open('/proc/self/exe', 'rb'); K.append(f); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)", """

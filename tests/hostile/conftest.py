@@ -37,8 +37,8 @@ def pytest_configure(config):
         config.option.reportchars += "s"  # no skip without a printed reason
 
 
-# Tests that a sanitized program cannot pass: it has no filter, stays dumpable, handles signals that pid 1 else ignores, and ends
-# when its own runtime has no memory.
+# Tests that a sanitized program cannot pass: it has no filter, stays dumpable, handles signals that pid 1 otherwise ignores, and
+# ends when its own runtime has no memory.
 NOT_SANITIZED = {"test_front_and_warden_posture", "test_kill_everything", "test_no_memory_for_the_front", "test_64_mib_for_the_whole_daemon"}
 
 
@@ -69,7 +69,7 @@ def pytest_sessionstart(session):
 
 
 def prove_guard():
-    """A cell must be inside the guard in every hierarchy; so must a process that we start."""
+    """A cell must be inside the guard in every hierarchy; so must a process that the suite starts."""
     c = lib.start(code="import time; time.sleep(20)")
     try:
         guests = c.until_running()
@@ -98,7 +98,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture
 def stopped_by(request):
-    """Say which layer stopped the attack, and which would have if that one had failed."""
+    """Record the layer that stopped the attack, and the one that would have stopped it otherwise."""
     def say(first, second=""):
         lib.session().layers.append((request.node.name.removeprefix("test_"), first, second))
     return say
@@ -106,7 +106,7 @@ def stopped_by(request):
 
 @pytest.fixture(autouse=True)
 def hostile_test(request):
-    """Snapshot, test, known-good program, compare. A test that hangs is interrupted."""
+    """Snapshot, test, known-good program, comparison. A test that hangs is interrupted."""
     with deadline(request.node.name, TEST_SECONDS):
         before = lib.snapshot()
         yield

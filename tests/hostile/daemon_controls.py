@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""daemon_controls.py - Control runs for `caisson serve`: the same attacks on a kernel without a cell and on servers that believe all."""
+"""daemon_controls.py - Control runs for `caisson serve`: the same attacks on a kernel without a cell and on credulous servers."""
 import contextlib
 import functools
 import io
@@ -23,9 +23,9 @@ numbers = itertools.count(1)
 class Bare:
     """A kernel without a cell and without a host: the driver as a plain process of an ordinary user, for control runs.
 
-    Its channel is closed behind the one `execute`, so it ends when that is over. .lines is what it said after `ready`, as far as
-    the first 2 MiB (the last one is what came after the last newline); .bytes is how much it said, .exit how it ended (a shell's
-    number), .lives that it did not.
+    Its channel is closed after the one `execute`, so it ends with it. .lines has its messages after `ready`, in the first 2 MiB (the
+    last one is the text after the last newline); .bytes is the length of its output, .exit how it ended (as a shell's number), .lives
+    that it did not end.
     """
 
     def __init__(self, code, seconds=3.0, most=40 * MIB, env=None):
@@ -80,17 +80,17 @@ class Bare:
 
 @functools.cache
 def bare(code):
-    """One control run that serves all tests of a table."""
+    """One control run for all tests of a table."""
     return Bare(code)
 
 
 # ---- servers that believe everything, for control runs ----------------------------------------------
 
 def gullible(f, reading="length", last=False):
-    """HTTP as one reads it in an afternoon: any line end, the header that comes first (or last) wins, no limits, no Host, no
-    Origin, no token. Yields (method, target, headers, body) for as long as @f has some.
+    """A naive reader of HTTP: any line end, the first (or last) header wins, no limits, no Host, no Origin, no token. Yields
+    (method, target, headers, body) as long as @f has some.
 
-    reading: "length" ignores Transfer-Encoding, "chunked" believes in anything that has the word in it.
+    reading: "length" ignores Transfer-Encoding, "chunked" accepts every header that contains the word.
     """
     while (first := f.readline().split()):
         headers, body = {}, b""
@@ -111,7 +111,7 @@ def gullible(f, reading="length", last=False):
 
 
 def would_execute(data, word, reading=("length", "chunked")):
-    """Whether a gullible server takes @data for a POST to /execute whose body has @word in it."""
+    """Whether a naive server takes @data for a POST to /execute whose body contains @word."""
     for how in reading:
         for last in (False, True):
             with contextlib.suppress(ValueError, IndexError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""daemon_lib.py - The hostile suite against `caisson serve`: a daemon, rude clients, eyes from outside.
+"""daemon_lib.py - The hostile suite against `caisson serve`: a daemon, misbehaving clients, and inspection from outside.
 
     daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
 
@@ -8,10 +8,10 @@
             r = daemon.execute("while True: print('y')", timeout=1)
         assert r.status == "timeout" and w.rss < CEILING
 
-One daemon serves all tests of a module: that it lives through all of them, with the same processes,
-is the first thing that is tested. Around every test hostile_test() removes the sessions that it left,
-runs a known-good program, and counts the cells, from outside; around the module whole_module() compares
-the host before the daemon with the host after it. A test that needs other flags has a daemon of its own.
+One daemon serves all tests of a module: the first thing that is tested is that it survives all of them, with the same processes.
+Around every test hostile_test() removes the sessions that the test left, runs a known-good program, and counts the cells, from
+outside; around the module whole_module() compares the host before the daemon with the host after it. A test that needs other flags
+has a daemon of its own.
 Everything runs below the guard's cgroups (guard.py).
 """
 import base64
@@ -40,7 +40,7 @@ GUEST = CAISSON.parent / "guest"
 PYTHON = "/usr/bin/python3"
 TEST_SECONDS = 180
 CEILING = 96 * MIB       # resident memory of front and warden, whatever one guest or client does
-NEIGHBOUR_SECONDS = 3.0  # somebody else's small program beside an attack, on a busy machine
+NEIGHBOUR_SECONDS = 3.0  # the small program of a neighbour beside an attack, on a busy machine
 
 
 # ---- answers ------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Daemon(BareDaemon):
         self.start(wait)
 
     def start(self, wait=True):
-        """Also again, after an end: same flags, same state, same port."""
+        """Start it; also again after an end, with the same flags, state and port."""
         self.launch()
         self.warden = 0
         if wait:
@@ -144,7 +144,7 @@ class Daemon(BareDaemon):
         return h["pool"]["zygote"] and h["pool"]["kernels_ready"] >= h["pool"]["target"]
 
     def stop(self, seconds=30):
-        """Told to end, it ends, with 0, and nothing of it is left."""
+        """End the daemon; it must exit with 0, and leave nothing."""
         inits = self.cells()
         self.p.terminate()
         try:
@@ -156,7 +156,7 @@ class Daemon(BareDaemon):
         until(lambda: not any(map(stat_of, (self.warden, *inits))), 10, "the end of the warden and the cells")
 
     def kill(self):
-        """Whatever happened: the front, and with it the warden and everything that it made."""
+        """End the front in any case, and with it the warden and everything that it made."""
         warden = self.warden
         if self.p.poll() is None:
             warden = warden or self.find_warden()
@@ -175,10 +175,10 @@ class Daemon(BareDaemon):
             self.stop()
         no_report(self.log_path.read_bytes())
 
-    # -- asking --
+    # -- requests --
 
     def request(self, method, path, body=None, headers=None, *, timeout=150, source=None, token=True):
-        """@body: bytes, or an object for JSON, as which both are sent. @token: another than the daemon's, or False for none."""
+        """@body: bytes, or an object; both are sent as JSON. @token: another one than the daemon's, or False for none."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         head = {"Content-Type": "application/json"} if data is not None else {}
         token = self.token if token in (True, None) else token
@@ -191,7 +191,7 @@ class Daemon(BareDaemon):
                                    timeout=how.pop("timeout_outer", 150), **how))
 
     def good(self, seconds=20):
-        """A known-good program passes; how long it took."""
+        """Run a known-good program; return how long it took."""
         a, b = random.randrange(10**6), random.randrange(10**6)
         t = time.monotonic()
         r = self.execute(f"print({a} * {b})\n{a} + {b}")
@@ -205,13 +205,13 @@ class Daemon(BareDaemon):
         return self.request("GET", "/health", timeout=20, token=False).json
 
     def executions(self):
-        """How many executions there were, as it counts them itself."""
+        """The number of executions, as the daemon counts them."""
         return sum(float(x.split()[-1]) for x in self.request("GET", "/metrics").body.decode().splitlines()
                    if x.startswith("sandbox_executions_total"))
 
     def raw(self, data, seconds=5.0, *, pieces=None, half_close=False, answered=True):
-        """Send bytes, read until the daemon ends the connection, or until nothing came for @seconds after the first
-        of an answer; where none is to come, say so.
+        """Send bytes, and read until the daemon ends the connection, or until nothing came for @seconds after the beginning of an
+        answer. answered=False: no answer is expected.
 
         Returns (bytes, whether it was closed)."""
         with self.connect(at_most(seconds) if answered else seconds) as s:
@@ -233,7 +233,7 @@ class Daemon(BareDaemon):
             except ConnectionResetError:
                 return got, True
 
-    # -- looking, from outside --
+    # -- from outside --
 
     def cells(self):
         """Host pids of the pid 1 of every cell, without zombies."""
@@ -243,7 +243,7 @@ class Daemon(BareDaemon):
         return {p for p in children(self.warden) if (s := stat_of(p)) and s[1] == "Z"}
 
     def zygotes(self):
-        """Interpreters of the warden's that are in no cell's pid namespace."""
+        """Interpreters below the warden that are in no cell's pid namespace."""
         found = []
         for p in children(self.warden):
             with contextlib.suppress(OSError):
@@ -257,7 +257,7 @@ class Daemon(BareDaemon):
         return until(lambda: next(iter(self.zygotes()), 0), 20, "a zygote")
 
     def guests(self):
-        """Host pids of everything in cells but their pid 1."""
+        """Host pids of everything in cells except their pid 1."""
         found, spaces = set(), set()
         for p in self.cells():
             with contextlib.suppress(OSError):
@@ -274,7 +274,7 @@ class Daemon(BareDaemon):
         return {p for p in self.guests() if (s := stat_of(p)) and s[0] == comm and s[1] != "Z"}
 
     def rss(self):
-        """Resident bytes of front and warden. Of sanitized ones it says nothing: they keep what they free."""
+        """Resident bytes of front and warden; 0 for sanitized ones, which keep freed memory."""
         if SANITIZED:
             return 0
         total = 0
@@ -292,7 +292,7 @@ class Daemon(BareDaemon):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def quiet(self, seconds=10.0):
-        """Nothing is left of a test: the cells are those of the pool, and nobody is a zombie."""
+        """Nothing is left of a test: the cells are those of the pool, and there is no zombie."""
         def settled():
             h = self.health()
             pool = h["pool"]["kernels_ready"] + h["pool"]["cells_ready"] + h["pool"]["making"]
@@ -326,7 +326,7 @@ class Watch:
         while not self.over.is_set():
             try:
                 self.late = max(self.late, self.daemon.good(60))
-            except Exception as e:  # reported to the test that watches
+            except Exception as e:  # reported to the test
                 self.failed.append(repr(e)[:500])
             self.count += 1
             self.over.wait(0.02)
@@ -344,7 +344,7 @@ class Watch:
             t.join(90)
 
     def check(self, ceiling=CEILING, seconds=NEIGHBOUR_SECONDS):
-        """Bounded memory, and neighbours that were served, in time."""
+        """Bounded memory, and neighbours that were served in time."""
         assert self.rss < ceiling, f"the daemon grew from {self.before >> 20} to {self.rss >> 20} MiB"
         if self.neighbour:
             assert not self.failed, f"a neighbour's program failed: {self.failed[:2]}"
@@ -352,8 +352,8 @@ class Watch:
 
 
 def scan_memory(pid, *needles):
-    """Whether any of these bytes are anywhere in the memory of a process, read from outside. Mappings of terabytes are the
-    shadow of a sanitizer, which has no text of anybody's."""
+    """Whether any of these bytes are anywhere in the memory of a process, read from outside. Mappings of terabytes are the shadow of
+    a sanitizer, which contains no text."""
     keep = max(map(len, needles))
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
         for line in maps:
@@ -381,7 +381,7 @@ def scan_memory(pid, *needles):
 # ---- streams ----------------------------------------------------------------------------------------
 
 class Events(Stream):
-    """POST /execute as Server-Sent Events; nothing is read before it is asked for."""
+    """POST /execute as Server-Sent Events; nothing is read before the test asks."""
 
     def __init__(self, d, code, timeout_outer=60, receive_buffer=None, **fields):
         super().__init__(d, {"code": code, "stream": True, **fields}, receive_buffer=receive_buffer, timeout=timeout_outer)
@@ -394,7 +394,7 @@ class Events(Stream):
 
 
 class WebSocket(Socket):
-    """A client that can be as rude as it is told to be."""
+    """A client that can violate the protocol."""
 
     frame = staticmethod(make_frame)
 
@@ -412,7 +412,7 @@ class WebSocket(Socket):
             return None, b""
 
     def close_code(self, answer_pings=False):
-        """Read to the end. The code of the daemon's close frame, 1005 without one in it, None without a frame."""
+        """Read to the end. The code of the daemon's close frame, 1005 if it has none, None without a frame."""
         code = None
         while True:
             opcode, data = self.read()
@@ -424,7 +424,7 @@ class WebSocket(Socket):
                 self.put(self.frame(10, data))
 
     def messages(self):
-        """Messages, as text, up to the one that ends an execution; its pings are answered."""
+        """Messages, as text, up to the one that ends an execution; pings are answered."""
         while True:
             opcode, data = self.read()
             if opcode == 9:
@@ -445,7 +445,7 @@ class WebSocket(Socket):
 
 # ---- code for guests ------------------------------------------------------------------------------
 
-# put(bytes) writes on the kernel's own channel to the host; execution_id() is what only the kernel should know.
+# put(bytes) writes on the kernel's own channel to the host; execution_id() is known only to the kernel.
 CHANNEL = """
 import json, os, sys, time
 
@@ -477,7 +477,7 @@ def some_quick(table, *names):
 
 
 def check_another(d, name):
-    """The session's kernel is another one. Whatever was sent to the old one while it died says that it was lost."""
+    """The session has another kernel. Code that was sent to the old one while it died reports that it was lost."""
     for _ in range(3):
         r = d.execute("'x' in globals()", session_id=name)
         assert r["epoch"] >= 1, r
@@ -522,7 +522,7 @@ def two_owners(whole_module):
 
 @pytest.fixture(autouse=True)
 def hostile_test(request, daemon):
-    """In the place of conftest's: alarm, test, known-good program; same processes, no cell, no session left."""
+    """Replaces conftest's: alarm, test, known-good program; the same processes, no cell and no session left."""
     with deadline(request.node.name, TEST_SECONDS):
         before = daemon.pid, daemon.warden
         yield
@@ -535,7 +535,7 @@ def hostile_test(request, daemon):
 
 
 def deadline_alone(seconds):
-    """A hostile_test in the place of conftest's, where the daemons are the tests' own and have cells of their pools beside what is tested."""
+    """A hostile_test that replaces conftest's, for tests with daemons of their own, whose pools have cells too."""
     @pytest.fixture(autouse=True)
     def hostile_test(request):
         with deadline(request.node.name, seconds):
@@ -544,12 +544,12 @@ def deadline_alone(seconds):
 
 
 def refresh(d):
-    """A pool of ready kernels again, after a test that took or spoilt it."""
+    """Fill the pool of ready kernels again, after a test that used or broke it."""
     until(d.ready, 30, "a full pool")
 
 
 class Crowd:
-    """Connections that are held; closed at the end."""
+    """Open connections; closed at the end."""
 
     def __init__(self, d):
         self.daemon, self.all = d, []

@@ -18,7 +18,7 @@ V1_NEED = ("pids", "memory", "cpu")
 
 
 class GuardError(Exception):
-    """No outer limit could be put up; hostile programs must not be run."""
+    """No outer limit could be set up; hostile programs must not be run."""
 
 
 def mounts():
@@ -36,7 +36,7 @@ def mounts():
 
 
 def own_paths(pid="self"):
-    """{controller or 'unified': path} as /proc/PID/cgroup has it; {} when the process is gone."""
+    """{controller or 'unified': path} as in /proc/PID/cgroup; {} if the process is gone."""
     found = {}
     try:
         text = Path(f"/proc/{pid}/cgroup").read_text()
@@ -169,7 +169,7 @@ class Group:
         return found
 
     def kill(self, deadline=5.0):
-        """SIGKILL to every member but ourselves, until none is left."""
+        """SIGKILL to every member except this process, until none is left."""
         end = time.monotonic() + deadline
         while True:
             left = self.members() - {os.getpid()}
@@ -202,7 +202,7 @@ class Group:
 
 
 def _v2_parent(mount, own):
-    """The nearest cgroup at or above ours that hands out memory and pids (or can: the root)."""
+    """The nearest cgroup at or above ours that delegates memory and pids (or can: the root)."""
     path = Path(mount + own)
     while True:
         want = {"memory", "pids", "cpu"}

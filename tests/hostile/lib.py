@@ -8,7 +8,7 @@ How a test is written (the rules are those of docs/threat-model.md, turned into 
         c = control(payload("a_forkbomb"))           # lands with the layer off, or the test is void
         landed(c.pids_denied > 0 or c.pids_peak > 100, c)
         r = cell(payload="a_forkbomb", pids=64, timeout=3)
-        assert r.status == ... and r.cause["kind"] == ...   # what the kernel says, not the guest
+        assert r.status == ... and r.cause["kind"] == ...   # from the Linux kernel, not from the guest
         stopped_by("pids cgroup", second="RLIMIT_NPROC")
 
 Around every test conftest.py takes a host snapshot, runs a known-good program afterwards and
@@ -39,7 +39,7 @@ from snapshot import (NONCE_ENV, OWN_PREFIX, Snapshot, free_disk, mem_available,
 
 from process import BIN, SANITIZED, children, no_report
 
-__all__ = ["Canary", "free_disk", "mem_available"]  # what tests import from here and we do not use
+__all__ = ["Canary", "free_disk", "mem_available"]  # for tests that import from here
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -47,7 +47,7 @@ PAYLOAD_DIR = "/payload"          # where payloads appear in a cell
 CONTROL_UID = 65534
 CONTROL_PIDS = 200
 CONTROL_MEMORY = 300 << 20
-SLACK = 0.150                     # a timeout may be late by so much, plus what load costs
+SLACK = 0.150                     # a timeout may be late by this, plus the cost of load
 EXACT = os.environ.get("CAISSON_HOSTILE_EXACT") == "1"
 TRACED = "detect_leaks=0"         # for ASAN_OPTIONS: LeakSanitizer traces its own process, as strace does, and opens files
 CAISSON = BIN
@@ -57,8 +57,8 @@ KEEP = 1 << 20                    # bytes kept of a stream that is not parsed
 def at_most(seconds):
     """The bound for something that should take less than @seconds.
 
-    `make hostile` (CAISSON_HOSTILE_EXACT=1) has a quiet machine and means it. `make test` runs wherever
-    it has to, and there the bound is one that only a hang exceeds.
+    `make hostile` (CAISSON_HOSTILE_EXACT=1) has a quiet machine and enforces the bound. `make test` runs on any machine, and there
+    only a hang exceeds the bound.
     """
     return seconds if EXACT else max(10 * seconds, 30)
 
@@ -66,9 +66,9 @@ def at_most(seconds):
 # ---- the session --------------------------------------------------------------------------------
 
 def own_mounts():
-    """A mount namespace for the suite, so that other people's mounts are not taken for leaks.
+    """A mount namespace for the suite, so that mounts of others are not taken for leaks.
 
-    Inside it everything is shared: a cell that forgot to make its own mounts private shows at once.
+    Inside it everything is shared: a cell that did not make its own mounts private is detected at once.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     new_ns, rec, private, shared = 0x20000, 0x4000, 1 << 18, 1 << 20
@@ -79,7 +79,7 @@ def own_mounts():
 
 
 class Session:
-    """All that lives as long as the test process: guard, work directory, built payloads."""
+    """Objects of the whole test process: guard, work directory, built payloads."""
 
     def __init__(self):
         self.nonce = secrets.token_hex(12)
@@ -132,7 +132,7 @@ def host_env(**more):
 # ---- payloads -----------------------------------------------------------------------------------
 
 def payload(name):
-    """Build payloads/NAME.c statically, once; its path on the host (in a cell: /payload/NAME)."""
+    """Build payloads/NAME.c statically, once; returns its path on the host (in a cell: /payload/NAME)."""
     out = session().payloads / name
     if not out.exists():
         tmp = session().dir / f"{name}.tmp"
@@ -147,7 +147,7 @@ def payload(name):
 # ---- running anything with bounds ---------------------------------------------------------------
 
 class Process:
-    """A child with three pipes, read and fed by one thread; the bytes are counted, some are kept."""
+    """A child with three pipes, read and fed by one thread; the bytes are counted, and some are kept."""
 
     def __init__(self, argv, stdin=b"", keep=KEEP, env=None, enter=None, stdin_open=False,
                  on_output=None, **popen):
@@ -288,7 +288,7 @@ class Result:
 
     @property
     def stdout(self):
-        """Bytes, exactly, as far as captured; without --json what came through."""
+        """The exact bytes, as far as they were captured; without --json, all that arrived."""
         return self._stream("stdout", self.raw_out)
 
     @property
@@ -338,7 +338,7 @@ def command(args=(), *, code=None, lang=None, argv=None, payload_name=None, json
 
 
 class Running(Process):
-    """A cell that is alive: its processes and cgroups can be looked at from outside."""
+    """A running cell: its processes and cgroups can be inspected from outside."""
 
     def __init__(self, line, is_json, **more):
         self.is_json = is_json
@@ -365,7 +365,7 @@ class Running(Process):
         return self._paths[controller]
 
     def guests(self):
-        """Host pids of what runs in the cell, without init."""
+        """Host pids of the processes in the cell, without init."""
         g = self.cgroup("pids") or self.cgroup("unified")
         try:
             all_of_them = {int(x) for x in (g / "cgroup.procs").read_text().split()}
@@ -387,7 +387,7 @@ class Running(Process):
         return bytes(self.out[:500]), bytes(self.err[:500])
 
     def rss(self):
-        """Resident bytes of caisson and its warden, from outside. Of sanitized ones it says nothing: they keep what they free."""
+        """Resident bytes of caisson and its warden, from outside; 0 for sanitized ones, which keep freed memory."""
         if SANITIZED:
             return 0
         total = 0
@@ -429,7 +429,7 @@ def cell(args=(), *, outer_timeout=60, **how):
 
 
 def good_after():
-    """A known-good program passes, at once. Anything an attack broke shows here."""
+    """Run a known-good program, which must pass at once. Damage by an attack shows here."""
     a, b = random.randrange(10**6), random.randrange(10**6)
     r = cell(code=f"import os\nprint({a} * {b}, os.getuid())", outer_timeout=30)
     assert r.status == "ok" and r.stdout == f"{a * b} 1000\n".encode(), f"known-good program failed: {r}"
@@ -439,7 +439,7 @@ def good_after():
 # ---- control runs -------------------------------------------------------------------------------
 
 class Control:
-    """How a payload did on the host, with nothing of ours around it but the bounds."""
+    """The result of a payload on the host, with no layer of ours around it except the bounds."""
 
     def __init__(self, process, group, timed_out):
         self.exit = process.popen.returncode
@@ -461,7 +461,7 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
 
     .exit is a shell's: 128 + n for a signal; -9 when the run was ended from here.
     @watch(process, group) is called every 20 ms while it runs; a true value ends the run early.
-    @begun(process, group): its time begins when that is true. A busy machine may give it nothing for a while.
+    @begun(process, group): its time begins when that is true. A busy machine may delay it for a while.
     Nothing of it is left when this returns.
     """
     s = session()
@@ -470,7 +470,7 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
     group = s.guard.sub(f"control-{s.n_control}", pids, memory)
     line = ["unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--ipc", "--mount-proc",
             "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--no-new-privs", "--",
-            # Pid 1 is a shell, because signals do not reach a pid 1 as they reach a program.
+            # Pid 1 is a shell, because signals do not reach a pid 1 as they reach other programs.
             "/bin/sh", "-c", '"$@"; exit $?', "sh", *argv]
     scratch = Path(tempfile.mkdtemp(prefix=OWN_PREFIX, dir="/dev/shm"))  # as in a cell: memory
     os.chown(scratch, uid, uid)
@@ -488,7 +488,7 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
                 timed_out = True
                 break
         if not p.wait(0):
-            # Its pid 1, and with it all of it; unshare then reaps, and no zombie is left for others.
+            # Its pid 1, and with it the rest; unshare then reaps, and no zombie is left.
             with contextlib.suppress(OSError):  # it may end by itself just now
                 for child in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
                     os.kill(int(child), signal.SIGKILL)
@@ -505,11 +505,11 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
 
 
 class VoidTest(AssertionError):
-    """The control run did not land, so the test proves nothing."""
+    """The control run did not succeed, so the test proves nothing."""
 
 
 def landed(condition, what):
-    """R1: with the layer off the attack succeeds; otherwise the test is void, and that is a failure."""
+    """With the layer off the attack must succeed; otherwise the test is void, and fails."""
     if not condition:
         raise VoidTest(f"void: the control run did not land: {what}")
 
@@ -517,7 +517,7 @@ def landed(condition, what):
 # ---- neighbours ---------------------------------------------------------------------------------
 
 class Neighbour:
-    """Somebody else's cells beside an attack: latency of a small program, before, during and after."""
+    """The cells of others beside an attack: latency of a small program, before, during and after."""
 
     CODE = "print(1)"
 
@@ -535,10 +535,10 @@ class Neighbour:
         return [self.once() for _ in range(self.runs)]
 
     def beside(self, attack, factor=2.0, slack=0.1):
-        """Measure while @attack (Running) goes on, end it, measure again. Its result.
+        """Measure during @attack (Running), end it, and measure again. Returns its result.
 
-        The median beside it may be @factor times the quiet one, and @slack seconds. Others may begin
-        or stop to work meanwhile, so quiet is the slower of before and after.
+        The median during the attack may be @factor times the quiet one, plus @slack seconds. Others may begin or stop to work
+        meanwhile, so the quiet one is the slower of before and after.
         """
         during = self.sample()
         assert attack.popen.poll() is None, f"the attack was over too soon: {attack.result_or_bytes()}"
@@ -557,7 +557,7 @@ class Neighbour:
 # ---- words about limits -------------------------------------------------------------------------
 
 def check_limit(r, status, kind, exit_code, limit=None, peak=None):
-    """The result says one consistent thing: status, cause, limit, peak, hint, exit code."""
+    """The result is consistent: status, cause, limit, peak, hint, exit code."""
     assert r.status == status, r
     assert r.kind == kind, r
     assert r["exit_code"] == exit_code == r.exit, r
@@ -573,7 +573,7 @@ def check_limit(r, status, kind, exit_code, limit=None, peak=None):
 
 
 def check_wall(r, seconds, slack=SLACK, load=0.35):
-    """Ended by the wall clock, on time: @slack is ours, @load what a busy machine may add."""
+    """Ended by the wall clock, on time: @slack is ours, @load is the cost of a busy machine."""
     hint = check_limit(r, "timeout", "wall", 124, limit=int(seconds * 1000))
     wall = r.usage["wall_ns"] / 1e9
     assert seconds <= wall <= seconds + at_most(slack), f"wall {wall:.3f} s for a limit of {seconds} s: {r}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""named.py - A named sandbox of `caisson serve`, as its owner holds it, and as it looks from outside."""
+"""named.py - A named sandbox of `caisson serve`, for its owner, and from outside."""
 import contextlib
 import json
 import os
@@ -51,7 +51,7 @@ class Box:
         return self._run("/execute", {"code": code, **fields})
 
     def start(self, cmd, *args, **fields):
-        """A process that goes on; its id."""
+        """Start a process in the background; returns its id."""
         r = self.request("POST", "/processes", {"cmd": cmd, "args": [str(a) for a in args], **fields})
         assert r.status == 201, r
         return r.json["process_id"]
@@ -102,17 +102,17 @@ class Box:
 
 
 def starts(pids):
-    """{pid: start time}: equal later means that they are the same processes, and alive."""
+    """{pid: start time}: equal later if they are the same processes, and alive."""
     return {p: s[3] for p in pids if (s := stat_of(p)) and s[1] != "Z"}
 
 
 def ours(d):
-    """Host pids of what serves: front, warden, zygote."""
+    """Host pids of the serving processes: front, warden, zygote."""
     return [d.pid, d.warden, d.zygote]
 
 
 def routes(d):
-    """[(method, path, [body fields], [query fields])] of the whole API, as it describes itself."""
+    """[(method, path, [body fields], [query fields])] of the whole API, from its own description."""
     document = json.loads(d.request("GET", "/openapi.json").body)
     found = []
     for path, item in document["paths"].items():

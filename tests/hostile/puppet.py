@@ -7,9 +7,9 @@
         r = p.call("read", 5, Out(100), 100)
         print(r.ret, r.out[0])
 
-The work is done by payloads/puppet.c. An argument is a number, bytes (placed into the process's memory, the call gets the
-address) or Out(n) (room for n bytes that are read back). Build structures with pointers with put(). The process goes on
-where it was when the context ends. A call that the filter answers with death gives r.dead, and the puppet is over.
+payloads/puppet.c does the work. An argument is a number, bytes (placed into the process's memory, the call gets the address) or
+Out(n) (room for n bytes that are read back). Build structures with pointers with put(). The process continues where it was when
+the context ends. A call that the filter answers by killing the process gives r.dead, and the puppet is over.
 """
 import errno
 import json
@@ -107,7 +107,7 @@ class Puppet:
         return r
 
     def sendmsg(self, fd, data, fds=(), flags=socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL):
-        """One message with descriptors of its own."""
+        """Send one message with descriptors of its own."""
         iov = self.put(struct.pack("QQ", self.put(data), len(data)))
         rights = struct.pack("Qii", 16 + 4 * len(fds), socket.SOL_SOCKET, socket.SCM_RIGHTS) + struct.pack(f"{len(fds)}i", *fds)
         control = self.put(rights + bytes(-len(rights) % 8)) if fds else 0
@@ -115,7 +115,7 @@ class Puppet:
         return self.call("sendmsg", fd, header, flags)
 
     def recvmsg(self, fd, size=512, flags=0):
-        """One message; the descriptors that came with it are the process's own now."""
+        """Receive one message; the process then owns the descriptors that came with it."""
         iov = self.put(struct.pack("QQ", self.put(bytes(size)), size))
         return self.call("recvmsg", fd, struct.pack("QIxxxxQQQQixxxx", 0, 0, iov, 1, self.put(bytes(512)), 512, 0), flags)
 
@@ -123,7 +123,7 @@ class Puppet:
         return self.call("openat", AT_FDCWD, path.encode() + b"\0", flags, mode)
 
     def connect(self, family, kind, address):
-        """socket() and connect() to an address as bytes; the outcome of what failed, or of connect."""
+        """socket() and connect() to an address as bytes; the outcome of the call that failed, or of connect."""
         s = self.call("socket", family, kind, 0)
         if not s.ok:
             return s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scarce_lib.py - For the tests of reliability: daemons that are refused things, small disks, bystanders, a fixture.
+"""scarce_lib.py - For the tests of reliability: daemons with few resources, small disks, bystanders, a fixture.
 
 The tests of these files have a daemon of their own each, and conftest's snapshot of the host around them.
 """
@@ -20,7 +20,7 @@ ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; exec "$@"'
 
 
 def spread(points, most):
-    """At most so many, from the first to the last."""
+    """At most @n of them, from the first to the last."""
     return points if len(points) <= most else [points[i * (len(points) - 1) // max(1, most - 1)] for i in range(most)]
 
 
@@ -57,14 +57,14 @@ def disk(where, options="size=1m"):
 
 
 def fill(where):
-    """All of its bytes."""
+    """Use all of its bytes."""
     with open(where / "ballast", "wb", buffering=0) as f, contextlib.suppress(OSError):
         while True:
             f.write(bytes(4096))
 
 
 def fill_inodes(where):
-    """All of its files."""
+    """Use all of its inodes."""
     (where / "ballast").mkdir()
     with contextlib.suppress(OSError):
         for i in range(1 << 20):
@@ -83,7 +83,7 @@ def state_dir():
 
 
 def try_run(d, code="print(1)", **fields):
-    """(status, object) of one execution, whatever came. An error must have the one shape of errors, and say when to come again."""
+    """(status, object) of one execution with any result. An error must have the common form, and the time to retry."""
     r = d.request("POST", "/execute", {"code": code, **fields})
     if r.status != 200:
         assert r.code and r.status in (429, 503), r
@@ -98,7 +98,7 @@ def recovers(d, seconds=60):
 
 
 def settled(d):
-    """The daemon ends as it should, and is started again on the same state: nothing was taken for damage."""
+    """The daemon ends properly, and is started again on the same state: nothing was taken for damage."""
     d.stop()
     d.start()
     d.good()
@@ -122,14 +122,14 @@ os.waitpid(got, 0)
 
 @contextlib.contextmanager
 def bystanders(pids):
-    """Processes of ours that have just these numbers, which others had before. Yields a function: those that live."""
+    """Processes of ours that have exactly these pids, which others had before. Yields a function: those that live."""
     parents = []
     try:
         for pid in pids:
             p = subprocess.Popen([sys.executable, "-c", WITH_PID, str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             parents.append((pid, p))
             if p.stdout.readline().strip() != str(pid).encode():
-                pytest.skip(f"a process number can not be chosen here: {p.stderr.read().decode().strip()}")
+                pytest.skip(f"a process number cannot be chosen here: {p.stderr.read().decode().strip()}")
         yield lambda: {pid for pid, _ in parents if (s := stat_of(pid)) and s[1] != "Z"}
     finally:
         for pid, p in parents:
@@ -141,16 +141,16 @@ def bystanders(pids):
 
 
 def up_or_over(d, seconds=60):
-    """Whether it listens; otherwise it has ended. Nobody connects before: to a port without a listener the kernel may connect itself."""
+    """Whether it listens; otherwise it has ended. The test connects only then: the Linux kernel may connect a client to itself if no server listens."""
     def decided():
-        # The first of the two lines may be the very one that could not be written.
+        # The first of the two lines may be the one that could not be written.
         return d.p.poll() is not None or '"event":"listening"' in (log := d.log_text()) or '"event":"zygote_ready"' in log
     until(decided, seconds, "a daemon that listens or has ended")
     return d.p.poll() is None
 
 
 def refuses_to_start(state, *flags, wrapper=()):
-    """A start that does not succeed: the one line that says why."""
+    """A start that fails: the one line with the reason."""
     d = Daemon("--pool", "1", *flags, state=state, wrapper=wrapper, wait=False)
     try:
         assert not up_or_over(d), "it started"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""snapshot.py - The state of the host, before and after an attack; each difference is a leak.
+"""snapshot.py - The state of the host before and after an attack; each difference is a leak.
 
-Other people may use the machine meanwhile. A process, and through it a namespace, a socket or a
+Other users may use the machine meanwhile. A process, and through it a namespace, a socket or a
 cgroup, counts as ours when it is inside the guard's cgroups, descends from us, carries our nonce in
 its environment, or has an id of the cells' range without a warden or a cell's cgroup. Objects
 without an owner (System V ipc, /dev/shm, links) must be equal as a whole; mounts are
@@ -54,7 +54,7 @@ def uid_of(pid):
 
 
 def is_ours(pid, guard, known=None, again=False):
-    """@known: what stat_of() said of many processes a moment ago, so that not every parent is read once per child.
+    """@known: the results of stat_of() for many processes a moment ago, so that not every parent is read once per child.
     @again: this is the second look."""
     paths = own_paths(pid)
     if any(f"/{guard.name}" in p for p in paths.values()):
@@ -69,14 +69,14 @@ def is_ours(pid, guard, known=None, again=False):
         s = (known or {}).get(seen) or stat_of(seen)
         wardens += bool(s) and s[0] == "caisson-warden"
         seen = s[2] if s else 0
-    # A guest that got out of its cgroups, and whose warden is gone; or a process of a neighbour's cell.
+    # A guest that left its cgroups, and whose warden is gone; or a process of a neighbour's cell.
     if uid_of(pid) not in CELL_IDS or wardens or any("caisson" in p for p in paths.values()):
         return False
-    # A process that exits has no cgroup in /proc any more (v1): in a neighbour's cell that ends, these are all.
+    # A process that exits has no cgroup in /proc any more (v1): in an ending cell of a neighbour, all processes are like this.
     s = stat_of(pid)
     if not s or s[4] & EXITING:
         return False
-    # Between two reads a neighbour's process may have been moved, or lost its parent. One that got out stays as it is.
+    # Between two reads a neighbour's process may have been moved, or lost its parent. One that got out does not change.
     if again:
         return True
     time.sleep(0.2)
@@ -132,7 +132,7 @@ def _owner(inode):
 
 
 def _of_another_suite(name):
-    """Bait that tests lay out themselves; each takes away its own."""
+    """Bait that tests lay out themselves; each removes its own."""
     return name.startswith(("caisson-hostile-", "caisson-unit-", "canary-")) and not name.startswith(OWN_PREFIX)
 
 
@@ -192,7 +192,7 @@ class Snapshot:
         self.files = _entries(*places)
 
     def differences(self, after):
-        """What @after has, or lacks, that it should not; a list of sentences."""
+        """Unexpected differences of @after, as a list of sentences."""
         out = []
         for what in ("processes", "namespaces", "cgroups", "records", "ipc", "shm", "links", "disks"):
             a, b = set(getattr(self, what)), set(getattr(after, what))
@@ -233,7 +233,7 @@ class Snapshot:
 
 
 def settle(before, take, deadline=SETTLE):
-    """Compare until equal or the deadline; the differences that stay."""
+    """Compare until equal or the deadline; returns the remaining differences."""
     end = time.monotonic() + deadline
     while True:
         left = before.differences(take())

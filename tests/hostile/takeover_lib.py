@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""takeover_lib.py - Attacks of a process that was taken over, and a host on which it can be seen whether it worked.
+"""takeover_lib.py - Attacks of a process that was taken over, and a host that shows whether they succeeded.
 
-An attempt is a few system calls that the process is made to do (puppet.py). Each is something that lands when an
-unconfined process of root does it: test_control() of test_takeover.py says so, or the attempt proves nothing. Whether it landed
-is what the kernel answered; what became of the host is judged from outside, by Host.check().
+An attempt is a few system calls that the process is made to do (puppet.py). Each attempt succeeds when an unconfined process of
+root makes it: test_control() of test_takeover.py checks this, or the attempt proves nothing. The answer of the Linux kernel
+decides whether it landed; Host.check() judges the state of the host from outside.
 """
 import contextlib
 import os
@@ -27,7 +27,7 @@ MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC  # the 
 
 
 class Host:
-    """Canaries, and what only this suite watches: a datagram socket, a directory that anybody may write to, a sleeping process."""
+    """Canaries, and objects that only this suite watches: a datagram socket, a world-writable directory, a sleeping process."""
 
     def __init__(self, uid=0):
         self.canary = Canary()
@@ -53,7 +53,7 @@ class Host:
         return self
 
     def check(self, hits=()):
-        """Nothing was changed, made, heard or ended. @hits: listeners that may be reached."""
+        """Nothing was changed, made, reached or ended. @hits: listeners that may be reached."""
         with contextlib.suppress(BlockingIOError):
             raise AssertionError(f"ESCAPE: a datagram socket of the host heard {self.heard.recv(100)!r}")
         assert sorted(os.listdir(self.canary.dir)) == self.names, f"WRITE: {set(os.listdir(self.canary.dir)) ^ set(self.names)}"
@@ -107,7 +107,7 @@ def iovec(p, size=64):
 
 
 def datagram(p, address):
-    """A socket that is one of a pair can be sent elsewhere, where it is one of datagrams."""
+    """A socket of a pair can send to another address if it is a datagram socket."""
     r = p.call("socketpair", AF_UNIX, DGRAM, 0, Out(8))
     if not r.ok:
         return False
@@ -262,7 +262,7 @@ def by_handle(p, h):
 
 
 def capable(p, bit=1 << 21):
-    """Take CAP_SYS_ADMIN beside what it has."""
+    """Add CAP_SYS_ADMIN to its capabilities."""
     header = struct.pack("Ii", 0x20080522, 0)
     r = p.call("capget", header, Out(24))
     have = list(struct.unpack("6I", r.out[0])) if r.ok else [0] * 6

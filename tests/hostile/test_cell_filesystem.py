@@ -167,7 +167,7 @@ print('ready', flush=True); sys.stdin.read()
     knobs = [k for k in ("core_pattern", "modprobe", "hostname", "shmmax") if os.path.exists(f"/proc/sys/kernel/{k}")]
     before = {k: read(f"/proc/sys/kernel/{k}") for k in knobs}
     with Held(code=code, as_user=as_user, without=weaker(None, as_user)) as h:
-        # A device at the place of a file takes any text and does nothing: that is what a mask is.
+        # A device in the place of a file accepts any text and does nothing: masks work that way.
         wrote = [x for x in h.text.splitlines() if x.startswith("wrote") and x != "wrote sysrq-trigger"]
         now = {k: read(f"/proc/sys/kernel/{k}") for k in knobs}
         first = int(read(f"/proc/{h.init}/oom_score_adj"))
@@ -184,7 +184,7 @@ print('ready', flush=True); sys.stdin.read()
 @pytest.mark.quick
 @BOTH
 def test_no_process_of_the_host(as_user, stopped_by):
-    """/proc lists the cell's own processes; a pid of the host is no name there, by any magic link."""
+    """/proc lists only the cell's own processes; a pid of the host does not exist there, through any magic link."""
     with Canary() as k:
         code = f"""
 import os
@@ -426,7 +426,7 @@ def test_no_way_out_of_the_root(as_user, layer, stopped_by):
 @pytest.mark.quick
 @BOTH
 def test_links_between_read_only_and_writable(as_user, stopped_by):
-    """Hard links and renames over mount borders, of host files: the host's link counts say no."""
+    """Hard links and renames over mount borders, of host files: judged by the link counts on the host."""
     owner = USER if as_user else 0
     code = """
 import os
@@ -483,7 +483,7 @@ for d in ('/m', '/tmp', '/workspace', '/dev/shm'):
         c = host(["/usr/bin/python3", "-c", code.replace(here, f"'{d}',")])
         landed(all(x in c.stdout.decode() for x in ("security.capability", "trusted.", "immutable")), c)
         subprocess.run(["chattr", "-i", "-a", d / "file"], check=False)
-    with scratch(0o777) as d:  # what this kernel gives to anybody is not the cell's business
+    with scratch(0o777) as d:  # a channel that this Linux kernel gives to every process is not counted
         anybody = host(["/usr/bin/python3", "-c", code.replace(here, f"'{d}',")], uid=USER).stdout.decode()
     with scratch(0o777, owner) as d:
         r = runner(as_user)(code=code, mount=[f"{d}:/m:rw"])
@@ -588,7 +588,7 @@ print(sorted(map(str, opened)))
 def test_exe_of_init_is_not_overwritten(mode, stopped_by):
     """The runc 2019-5736 family: our binaries cannot be opened for writing through /proc, or at all."""
     with scratch(0o755, USER) as d:
-        # Outside: a user who may write a program opens it through /proc once it does not run.
+        # Outside: a user who may write a program opens it through /proc when it does not run.
         prog = d / "prog"
         shutil.copy("/usr/bin/sleep", prog)
         os.chown(prog, USER, USER)
@@ -673,7 +673,7 @@ def test_workdir_through_proc(stopped_by):
 
 
 def make_image(d):
-    """A small root: one static program, and what a cell makes itself is left out."""
+    """A small root: one static program, without the parts that a cell makes itself."""
     (d / "bin").mkdir(parents=True)
     shutil.copy(payload("open_all"), d / "bin/open_all")
     shutil.copy(payload("set_id"), d / "bin/set_id")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_code_mode.py - Requests of code to the host: forged, repeated, for others, deep, giant, endless.
 
-The notes of the MCP server behind the daemon and the ledger show what happened; the tests never believe the code.
+The records of the MCP server behind the daemon, and the ledger, show what happened; the tests never trust the code.
 """
 import json
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not (CAISSON.parent / "caisson-bridge").exists()
 
 UPSTREAM = Path(__file__).resolve().parents[1] / "serve" / "upstream.py"
 
-# The guest's own reader is left alone: what is sent here has no waiter in the kernel, and the answers are dropped there. Its ids are small.
+# The guest's own reader is left alone: requests from here have no waiter in the kernel, and the answers are dropped there. Its ids are small.
 RAW = CHANNEL + """
 def ask(i, op="mcp.call", **fields):
     put(json.dumps({"type": "rpc_request", "id": i + 1000000, "op": op, **fields}).encode() + b"\\n")
@@ -135,7 +135,7 @@ def test_code_cannot_approve_for_its_owner(daemon, behind, stopped_by):
 
 @quick
 def test_another_sandbox_owner_or_server(daemon, behind, stopped_by):
-    """A request that names others' things is a request of this sandbox, and has what this sandbox has."""
+    """A request that names objects of others is a request of this sandbox, with its permissions."""
     theirs = box(daemon, "other")
     check_lands(daemon, behind, theirs, "other")
     name = box(daemon, "mine")
@@ -155,7 +155,7 @@ def test_another_sandbox_owner_or_server(daemon, behind, stopped_by):
 
 @slow
 def test_request_ids_twice_and_of_others(daemon, behind, stopped_by):
-    """One id for many requests is one request; a cancellation of somebody else's id cancels nothing."""
+    """Several requests with one id are one request; cancelling an id of another sandbox has no effect."""
     name, theirs = box(daemon, "mine"), box(daemon, "mine")
     check_lands(daemon, behind, name)
     slow_one = Later(lambda: run(daemon, theirs, "print(await mcp_mine.slow(seconds=2))"))
@@ -233,7 +233,7 @@ def test_nonsense_arguments(daemon, behind, what, stopped_by):
 @slow
 @pytest.mark.parametrize("line", ["b'x' * (17 << 20)", "b'{' * 100000", "b'{\"type\":\"rpc_request\",\"type\":\"x\"}\\n'", "b'\\xff\\n'"])
 def test_nonsense_lines(daemon, behind, line, stopped_by):
-    """They end the kernel that sent them, and nobody else."""
+    """They end the kernel that sent them, and no other."""
     name = box(daemon, "mine")
     check_lands(daemon, behind, name)
     r = run(daemon, name, RAW + f"put({line})\nput(b'\\n')\ntime.sleep(5)")
@@ -245,7 +245,7 @@ def test_nonsense_lines(daemon, behind, line, stopped_by):
 
 @quick
 def test_flood_of_requests(daemon, behind, stopped_by):
-    """Requests without end and without anybody who reads the answers: ended, written down, and the neighbours work."""
+    """Requests without end whose answers are not read: the kernel is ended, this is recorded, and the neighbours work."""
     name = box(daemon, "mine")
     check_lands(daemon, behind, name)
     before = len(behind.calls("mine"))

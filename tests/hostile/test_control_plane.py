@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_control_plane.py - The API, beyond test_serve_*.py: races, fields that abuse, who can reach the API, what answers give away."""
+"""test_control_plane.py - The API, beyond test_serve_*.py: races, abusive values, access to the API, and information in answers."""
 import contextlib
 import json
 import os
@@ -46,7 +46,7 @@ def verify(d):
 
 @pytest.mark.parametrize("addresses", [pytest.param(300, marks=quick), pytest.param(10000, marks=slow)])
 def test_guesses_from_many_addresses(daemon, addresses, stopped_by):
-    """More addresses than the limiter has room for, on every kind of route: bounded memory, nobody gets in, and the owner is served."""
+    """More addresses than the limiter has room for, on every kind of route: memory is bounded, no guess succeeds, and the owner is served."""
     routes_tried = [("GET", V1), ("POST", "/execute"), ("GET", f"{V1}/x"), ("DELETE", f"{V1}/x"), ("GET", "/metrics"), ("PUT", f"{V1}/x/files?path=a")]
     before, count = daemon.rss(), daemon.executions()
     answers = {}
@@ -75,7 +75,7 @@ def open_descriptors(d):
 # A stream may be taken up again for a minute, so long is its command left alone.
 @pytest.mark.parametrize("what", daemon_lib.some_quick(("exec", "stream", "upload", "download", "wait", "watch"), "exec", "upload", "download", "wait", "watch"))
 def test_client_of_a_named_sandbox_leaves(daemon, what, stopped_by):
-    """In the middle of a command, a stream, a transfer, a wait: the command ends, nothing is kept for who is gone, the sandbox is as before."""
+    """In the middle of a command, a stream, a transfer, a wait: the command ends, nothing is kept for the client, the sandbox is as before."""
     n = nonce()
     script = f"exec python3 -c 'import time; time.sleep(100)' {n}"
     with Box(daemon) as box:
@@ -155,14 +155,14 @@ def test_done_exactly_once(daemon, stopped_by):
 
 @quick
 def test_sandbox_ended_before_it_is_made(daemon, stopped_by):
-    """Killed, stopped or removed while its first cell is still made: both hear of it, nothing of it is left, and the daemon lives."""
+    """Killed, stopped or removed while its first cell is being made: both requests get an error, nothing is left, and the daemon lives."""
     seen = set()
     for i in range(200 if EXACT else 40):
         name = unique("early")
         end = [("POST", "/kill"), ("POST", "/stop"), ("DELETE", "")][i % 3]
 
         def early(name=name, end=end):
-            # Until there is a name; by then its cell is not yet there.
+            # Wait for the name; its cell does not exist yet.
             return until(lambda: (r := daemon.request(end[0], f"{V1}/{name}{end[1]}", {"grace_seconds": 0} if end[1] == "/stop" else {} if end[1] else None)).status != 404 and r, 10, "a name")
 
         made, ended = together([lambda name=name: daemon.request("POST", V1, {"name": name, "memory_mib": 100 + i % 50}), early])
@@ -231,7 +231,7 @@ def test_every_operation_at_once(daemon, seconds, stopped_by):
         counts = storm(daemon, 12, seconds, seed)
     w.check(CEILING)
     landed(len({a for a, _ in counts}) == len(ACTIONS) and sum(counts.values()) > 100, counts)
-    # 503 with a time to come back is for a file call whose process was killed under it.
+    # 503 with Retry-After is for a file call whose process was killed.
     bad = {k: v for k, v in counts.items() if k[1] not in (0, 200, 201, 202, 204, 404, 409, 429) and k not in [(a, 503) for a in ("put", "read", "files")]}
     assert not bad, f"seed {seed}: {bad}"
     landed({200, 404, 409} <= {s for _, s in counts}, "they met")
@@ -307,7 +307,7 @@ def test_invalid_values_of_every_field(daemon, stopped_by):
             for key, value in cases:
                 r = daemon.request(method, url, {**base, key: value})
                 tried += 1
-                # A path may be any text; what an int or a float cannot hold may be refused as JSON already.
+                # A path may be any text; a number beyond int or float may be refused as invalid JSON.
                 if not 400 <= r.status < 500 or not r.code or leaks(daemon, r):
                     wrong.append((path, key, str(value)[:50], r.status, r.body[:150], leaks(daemon, r)))
                 elif r.status == 422 and key in fields and r.json["error"].get("field", "").split(".")[0].split("[")[0] not in (key, ""):
@@ -344,7 +344,7 @@ def test_limits_and_environment_beyond_bounds(daemon, stopped_by):
             r = box.request("POST", "/exec", {"cmd": "true", "env": env})
             assert r.status == 422 and r.code, r
         for pid in (init, *ours(daemon)):
-            assert "/workspace/evil.so" not in read(f"/proc/{pid}/environ"), "the environment of a command is somebody else's"
+            assert "/workspace/evil.so" not in read(f"/proc/{pid}/environ"), "a command has the environment of another"
         file = next(iter(canary.files))
         out = []
         for cwd in ("/proc/self/fd/3", "/proc/self/fd/7", "/proc/1/root", "/proc/1/cwd", "../../../../../..", "/proc/self/root/..", "/dev/fd/9", "//",
@@ -399,7 +399,7 @@ def test_no_shell_on_the_host(daemon, stopped_by):
 
 @pytest.mark.parametrize("count", [pytest.param(60, marks=quick), pytest.param(1000, marks=slow)])
 def test_crowd_of_clients(count, stopped_by):
-    """So many that create, read, run and remove at once, beyond what is allowed: each is served or told to come back; no deadlock, nothing left."""
+    """Many clients create, read, run and remove at once, beyond the limits: each is served or gets a time to retry; no deadlock, nothing left."""
     signal.alarm(600)
     with Daemon("--max-sandboxes", 40, "--pool", 4) as d:
         same = starts(ours(d))
@@ -422,7 +422,7 @@ def test_crowd_of_clients(count, stopped_by):
                     r = call()
                     seen.append((what, r.status))
                     if what == "exec" and r.status == 200:
-                        assert r.json["stdout"] == name + "\n", "somebody else's answer"
+                        assert r.json["stdout"] == name + "\n", "the answer of another request"
                 with lock:
                     for s in seen:
                         statuses[s] = statuses.get(s, 0) + 1
@@ -521,7 +521,7 @@ def test_scan_of_host_listeners_from_a_cell(daemon, road, stopped_by):
 
 @quick
 def test_open_routes_tell_nothing(daemon, stopped_by):
-    """Health, documentation and metrics have nothing of what is run, named, labelled or owned; metrics need a token."""
+    """Health, documentation and metrics contain no code, name, label or owner; metrics need a token."""
     n = [secrets.token_hex(12) for _ in range(6)]
     with Box(daemon, "box-" + n[0], env={"E": n[1]}, labels={"l": n[2]}) as box:
         box.execute(f"x = '{n[3]}'; print(x)")
@@ -540,7 +540,7 @@ def test_open_routes_tell_nothing(daemon, stopped_by):
 
 @quick
 def test_errors_tell_nothing_of_others(daemon, stopped_by):
-    """Failures of every kind, of one's own and of somebody else's: no path of the host, no token, no name or id of another owner."""
+    """Errors of every kind, about one's own and others' objects: no path of the host, no token, no name or id of another owner."""
     secret = secrets.token_hex(12)
     with Box(daemon, "box-" + secret, labels={"k": secret}) as other, Box(daemon, token=BOB) as box:
         e = other.exec("echo", secret)["execution_id"]
@@ -574,7 +574,7 @@ def test_errors_tell_nothing_of_others(daemon, stopped_by):
                     r = daemon.request(method, target, {k: GOOD[k] for k in fields if k in GOOD} if method == "POST" else None, token=BOB, timeout=20) \
                         if "watch" not in target and "attach" not in target else None
                     if r is not None and r.status >= 400:
-                        # The name that was asked for may be said again; what was not asked for may not.
+                        # An error may repeat the requested name, and nothing else.
                         r.body = r.body.replace(other.name.encode(), b"NAME")
                         r.body = r.body.replace(e.encode(), b"ID").replace(p.encode(), b"ID")
                         check(r)
@@ -589,7 +589,7 @@ def test_errors_tell_nothing_of_others(daemon, stopped_by):
 
 @quick
 def test_command_line_errors_tell_nothing_of_others(daemon, stopped_by):
-    """What `caisson` prints for a failure has no token in it, and nothing of a sandbox that is not the caller's."""
+    """Error messages of `caisson` contain no token, and nothing of a sandbox of another owner."""
     secret = "box-" + secrets.token_hex(12)
     with Box(daemon, secret):
         env = host_env(CAISSON_TOKEN=BOB, CAISSON_URL=f"http://127.0.0.1:{daemon.port}")

@@ -25,7 +25,7 @@ V1 = "memory" in mounts()
 PTYS = 32          # of one cell: src/cell/plan.h
 QUEUES = 2         # message queues of the default size in RLIMIT_MSGQUEUE: src/cell/rlimit.c
 SOCKETS = 64 * MIB  # buffers of one cell's sockets, cgroup v1: src/cell/cgroup_v1.c
-LEAST = 100 << 10  # what the kernel lets each connection have nevertheless: one segment on its way
+LEAST = 100 << 10  # the Linux kernel gives each connection this in any case: one segment in flight
 
 
 def limit(name):
@@ -33,7 +33,7 @@ def limit(name):
 
 
 def taken(text, what):
-    """How many of them the program got, and what the kernel said then."""
+    """How many of them the program got, and the error of the next one."""
     return said(text)[what]
 
 
@@ -123,7 +123,7 @@ def test_locked_memory(stopped_by):
 
 @quick
 def test_ptys(stopped_by):
-    """One cell took all that there are for cells; the next got none."""
+    """One cell took all terminals for cells; the next got none."""
     with drained("pty", 3500, files=4000) as got:
         assert got == [(PTYS, "ENOSPC")], got
         assert neighbour("pty", PTYS) == PTYS
@@ -133,7 +133,7 @@ def test_ptys(stopped_by):
 
 @pytest.mark.slow
 def test_ptys_of_many_cells(stopped_by):
-    """All that cells can have together, which is what the kernel reserves nothing of: the host keeps its reserve, later cells have none."""
+    """All terminals that cells can have together, without the Linux kernel's reserve: the host keeps the reserve, later cells get none."""
     cells = (limit("kernel/pty/max") - limit("kernel/pty/reserve")) // PTYS + 1
     with drained("pty", 100, cells) as got:
         assert got[0] == (PTYS, "ENOSPC") and sum(n for n, _ in got) > (cells - 2) * PTYS, got
@@ -162,7 +162,7 @@ def test_open_files(stopped_by):
 
 
 def sockets():
-    """Pages of TCP buffers, and connections that nobody has any more: both are one count for the machine."""
+    """Pages of TCP buffers, and orphaned connections: both are counted for the whole machine."""
     orphans, pages = re.search(r"^TCP:.* orphan (\d+) .* mem (\d+)", read("/proc/net/sockstat"), re.M).groups()
     return int(orphans), int(pages) * os.sysconf("SC_PAGESIZE")
 
@@ -190,7 +190,7 @@ def test_tcp_buffers_and_orphans(stopped_by):
         got = taken(h.text, "orphans")[0]
         time.sleep(0.1)
         more, used = (now - then for now, then in zip(sockets(), (orphans, memory)))
-        if V1:  # what the cell is charged; the machine's count has the neighbours' buffers in it
+        if V1:  # the amount that is charged to the cell; the machine's count includes the neighbours' buffers
             group = Path(mounts()["memory"] + own_paths(h.init)["memory"])
             used = int(read(group / "memory.kmem.tcp.usage_in_bytes"))
         landed(got > 500 and more > 100 and used > 10 * MIB, (got, more, used))
@@ -228,7 +228,7 @@ def test_per_ipc_namespace(what, most, has, error, stopped_by):
 
 @quick
 def test_file_locks(stopped_by):
-    """There is no count of them; each is memory of the cell, and none is on a file that another cell has."""
+    """They have no counter; each takes memory of the cell, and none is on a file of another cell."""
     with drained("locks", 2000) as got:
         assert got == [(2000, "-")], got
         assert neighbour("locks", 2000) == 2000 and on_host("locks", 2000) == 2000

@@ -21,7 +21,7 @@ quick = pytest.mark.quick
 
 
 def kill_all(d):
-    """The daemon and everything of it, at once: nobody cleans up. Their pids."""
+    """Kill the daemon with all its processes at once, so that none cleans up. Their pids."""
     pids = [d.keeper, d.pid, d.warden, *d.cells()]
     for pid in pids[:2]:
         os.kill(pid, signal.SIGSTOP)
@@ -36,7 +36,7 @@ def kill_all(d):
 
 @pytest.mark.parametrize("victim", ["init", "zygote"])
 def test_killed_process_of_a_sandbox(victim):
-    """Its end is told as what it is, nothing of it is left, and the daemon goes on."""
+    """The result reports the true cause, nothing of it is left, and the daemon continues."""
     with Daemon("--pool", "2") as d:
         name = unique()
         r = d.request("POST", "/v1/sandboxes", {"name": name})
@@ -66,7 +66,7 @@ def test_killed_process_of_a_sandbox(victim):
 
 @quick
 def test_killed_warden(stopped_by):
-    """The daemon cannot do without: it says so, ends, and the next one knows every name."""
+    """The daemon cannot continue: it reports this and ends, and the next one has every name."""
     with Daemon("--pool", "1") as d:
         name = unique()
         assert d.request("POST", "/v1/sandboxes", {"name": name}).status == 201
@@ -141,14 +141,14 @@ def bytes_below(top):
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda f: f.__name__)
 def test_changed_ledger_stops_the_start(damage):
-    """An audit log that was changed is no log to go on with: the start stops, names it and the way out, and touches nothing."""
+    """The start stops at a modified audit log, names it and the remedy, and changes nothing."""
     with Daemon("--pool", "1") as d:
         d.good()
         d.stop()
         p = d.state / "ledger" / "ledger.jsonl"
         damage(p)
         before = bytes_below(d.state / "ledger")
-        if damage in (truncated, zeroes):  # as a crash can leave it: what no line end closes is set aside
+        if damage in (truncated, zeroes):  # as a crash can leave it: an incomplete last line is moved aside
             d.start()
             d.good()
             kept = [x for x in (d.state / "ledger").iterdir() if x.name.startswith("ledger.torn-")]
@@ -164,7 +164,7 @@ def test_changed_ledger_stops_the_start(damage):
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda f: f.__name__)
 def test_damaged_store_log(damage):
-    """The store's write-ahead log, as kill -9 leaves it, and then damaged: it starts, and what is no log is put aside."""
+    """The store's write-ahead log, as kill -9 leaves it, and then damaged: the daemon starts, and moves an invalid log aside."""
     with Daemon("--pool", "1") as d:
         name = unique()
         assert d.request("POST", "/v1/sandboxes", {"name": name}).status == 201
@@ -185,7 +185,7 @@ def test_damaged_store_log(damage):
 
 @pytest.mark.parametrize("part", ["store", "ledger", "spool", "cells", "lock", "all"])
 def test_missing_state_is_made_again(part):
-    """Whatever somebody removed is made again."""
+    """Every removed part of the state is made again."""
     with Daemon("--pool", "1") as d:
         kill_all(d) if part == "lock" else d.stop()
         for p in [d.state / part] if part != "all" else list(d.state.iterdir()):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_egress_clients.py - Programs that nobody here wrote, through the gate: git, pip, node, curl, and a protocol that is not HTTP.
+"""test_egress_clients.py - Third-party programs, through the gate: git, pip, node, curl, and a protocol that is not HTTP.
 
 To names that are allowed they work as they do without a sandbox; to others they fail, at once and saying so. The servers are on this
-machine's loopback, which the daemon may reach here because it is told to.
+machine's loopback, which the daemon may reach here because of its options.
 """
 import base64
 import hashlib
@@ -28,7 +28,7 @@ def needs(program):
 
 
 def greeting(c):
-    """The server speaks first, as that of mail does."""
+    """The server sends first, as a mail server does."""
     c.sendall(b"220 ready\r\n")
     c.sendall(b"250 " + c.recv(1024))
 
@@ -140,7 +140,7 @@ def test_node_fetch(box, outside):
             console.log(await get("https://web.test:%d/simple/gatewheel/"), refused, ms);
         });""" % outside.tls.port
     status, refused, ms = good(box.exec("node", "-e", code, env={"NODE_EXTRA_CA_CERTS": CA})).split()
-    assert (status, refused) == ("200", "ENOTFOUND") and int(ms) < at_most(0.5) * 1000  # with what node loads for a first fetch
+    assert (status, refused) == ("200", "ENOTFOUND") and int(ms) < at_most(0.5) * 1000  # with the files that node loads for a first fetch
 
 
 def test_a_protocol_that_is_not_http(box, outside):

@@ -143,7 +143,7 @@ def test_request_forms(world, daemon, lenient, node, stopped_by):
 
 @quick
 def test_requests_in_pieces(world, daemon, lenient, stopped_by):
-    """A first line that comes byte by byte, or after a word that another protocol could have said."""
+    """A first line that arrives byte by byte, or after a word of another protocol."""
     before = [others(s) for s in lenient]
     with Box(daemon, egress=["six.test", "six.test:8080", "echo.test:7007"]) as box:
         got = attempts(box, SEND + f"""
@@ -173,7 +173,7 @@ attempt("talk", more)
 
 @quick
 def test_port_80_is_for_http(world, daemon, lenient, stopped_by):
-    """Other protocols, TLS and HTTP/2 on port 80: refused at once, and the ledger says why; to connect and say nothing is no sin."""
+    """Other protocols, TLS and HTTP/2 on port 80: refused at once, and the ledger has the reason; a silent connection is not refused."""
     words = {"ssh": b"SSH-2.0-OpenSSH_9.2\r\n", "postgres": b"\0\0\0\x08\x04\xd2\x16\x2f", "redis": b"*1\r\n$4\r\nPING\r\n", "tls": hello_for("six.test"),
              "h2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}
     with Box(daemon, egress=["six.test", "echo.test:7007"]) as box:

@@ -69,7 +69,7 @@ RECORD_ROUTE = bytes([7, 7, 4, 0, 0, 0, 0, 0])
 
 
 def odd_from_outside(address):
-    """The attempts of the sandbox, with nobody in between: a route that is to be recorded, a datagram in pieces."""
+    """The same attempts without a gate: a route to be recorded, a datagram in pieces."""
     with socket.socket() as s:
         s.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, RECORD_ROUTE)
         s.connect((address, 7007))
@@ -121,7 +121,7 @@ attempt("plain", lambda: tcp("echo.test", 7007))
 
 @quick
 def test_dns_questions_per_second(world, daemon, stopped_by):
-    """More questions than anybody needs: so many a second are heard, and the rest is not kept. Whatever time it takes."""
+    """More DNS questions than any program needs: a limited number per second is answered, and the rest is not kept. However long it takes."""
     sent = 20000
     with Box(daemon, egress=["echo.test:7007"]) as box, Box(daemon, egress=["echo.test:7007"]) as other:
         begin = time.monotonic()
@@ -137,9 +137,9 @@ for i in range({sent}):
         took = time.monotonic() - begin
         assert 0 < heard["names_asked"] <= 400 + 200 * took + 1, (heard, took)
         if took < 60:
-            assert heard["names_asked"] < sent, "the control: more came than was heard"
+            assert heard["names_asked"] < sent, "void: no question was dropped"
         assert len(heard["names"]) <= 64
-        # who asks elsewhere is heard meanwhile
+        # questions of another sandbox are answered meanwhile
         assert reached(attempts(other, "attempt('x', lambda: tcp('echo.test', 7007))"))
     assert not [n for n in world.dns.asked if n.endswith("evil.test")]
     stopped_by("gate: questions per second")
@@ -168,7 +168,7 @@ def test_connection_table_of_the_host(world, daemon, stopped_by):
     try:
         before = tracked()
         inside(world.us, talk)
-        assert tracked() >= before + 50, "the control: what is sent from here is in the table"
+        assert tracked() >= before + 50, "void: packets from here are not in the table"
         before = tracked()
         with Box(daemon, egress=["echo.test:7007"]) as box:
             r = box.execute("""
@@ -186,7 +186,7 @@ print(len(kept))
 """, timeout=120)
             assert r["status"] == "ok", r
             until(lambda: box.request("GET", "/net").json["opened"] > 0, 10, "the control: some are let out")
-            # One for each connection that was ever let out, and for what was asked on their behalf; counted first, since it goes on.
+            # One for each connection that was let out, and for their questions; counted first, because it changes.
             entries = tracked() - before
             numbers = box.request("GET", "/net").json
             assert entries <= 2 * (numbers["opened"] + numbers["failed"] + numbers["live"]) + 100, (entries, numbers)

@@ -45,7 +45,7 @@ attempt("broadcast", broadcast)
         assert world.packets() == before and len(world.dns.asked) == asked, "something left"
         slow = {w: v for w, v in got.items() if v[1] > at_most(0.05) * 1000}
         assert not slow, slow
-        # nothing was tried and given up: the kernel has no way there (198.18.9.9 is one of the gate's own, where nobody listens)
+        # the Linux kernel has no route there, so nothing was tried (198.18.9.9 is an unused address of the gate's range)
         other = {w: o for w, (o, _) in got.items() if w.startswith(("tcp ", "echo ")) and "%" not in w and o != "Network is unreachable"}
         assert other == {f"{k} 198.18.9.9": "Connection refused" for k in ("tcp", "echo")}, other
     # control: with egress the same program arrives
@@ -59,7 +59,7 @@ attempt("broadcast", broadcast)
 
 @quick
 def test_names_that_lead_inside(world, daemon, stopped_by):
-    """Names that are allowed, with addresses that are not: nothing is sent there, and the ledger says why."""
+    """Allowed names with forbidden addresses: nothing is sent there, and the ledger has the reason."""
     bad = PRIVATE + METADATA + [US, US6, "127.0.0.1", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1",
                                 "64:ff9b::a9fe:a9fe", "2002:7f00:1::1", "::7f00:1", "224.0.0.1", "255.255.255.255", "fe80::1", "ff02::1"]
     for i, a in enumerate(bad):
@@ -78,7 +78,7 @@ def test_names_that_lead_inside(world, daemon, stopped_by):
 
 
 def test_metadata_in_every_mode(world, stopped_by):
-    """An operator who lets everything private through has not let that through."""
+    """An operator who allows all private addresses has not allowed this one."""
     with NetDaemon(world, "--pool", "1", "--egress-private", "0.0.0.0/0,::/0") as d:
         for i, a in enumerate(METADATA + ["10.7.0.1"]):
             world.dns.zone[f"m{i}.test"] = [a]
@@ -92,7 +92,7 @@ def test_metadata_in_every_mode(world, stopped_by):
 
 @quick
 def test_dns_answers_that_change(world, daemon, stopped_by):
-    """TTL 0, a public and a private answer in turn, a mix of both: what is connected to is what was judged."""
+    """TTL 0, a public and a private answer in turn, a mix of both: the gate connects to the address that it judged."""
     turn = iter([[WORLD], ["10.7.0.1"]] * 40)
     world.dns.zone["turn.test"] = lambda: next(turn)
     world.dns.zone["mix.test"] = ["10.7.0.1", "169.254.169.254", WORLD, "fd00:ec2::254"]
@@ -131,7 +131,7 @@ def test_host_spellings(world, daemon, stopped_by):
 def test_empty_allow_list_allows_nothing(world, daemon, stopped_by):
     for spec in ({}, {"egress": []}, {"egress": None}):
         r = daemon.request("POST", "/v1/sandboxes", {"name": unique(), **spec})
-        if r.status == 422:  # null is no list
+        if r.status == 422:  # null is not a list
             continue
         name = r.json["name"]
         box = Box.__new__(Box)
@@ -146,7 +146,7 @@ def test_empty_allow_list_allows_nothing(world, daemon, stopped_by):
 # ---- names as a channel -----------------------------------------------------------------------------------------
 
 def test_dns_names_as_a_channel(world, daemon, stopped_by):
-    """A hundred thousand bits in names, types that carry text, other resolvers: nobody outside hears a single one."""
+    """A hundred thousand bits in names, types that carry text, other resolvers: no resolver outside receives one of them."""
     with Box(daemon, egress=["echo.test:7007", "*.wide.test:7007"]) as box:
         asked, before = len(world.dns.asked), world.packets()
         got = attempts(box, """
@@ -169,7 +169,7 @@ for a, p in (("8.8.8.8", 53), ("8.8.8.8", 853), ("8.8.8.8", 443), ("11.0.0.2", 5
         assert set(got["tunnel"][0].strip("[]").split(", ")) & {"'(3", "\"(3"} or "(3, 0)" in got["tunnel"][0], got
         assert len(world.dns.asked) == asked and world.packets() == before, "a name that was only asked for has left"
         assert got["wide"][0] == "(0, 1)" and got["wide text"][0] == "(0, 0)"
-        # control: connecting to it is what asks
+        # control: a connection to it causes a question
         attempts(box, "attempt('x', lambda: tcp('secret.wide.test', 7007))")
         assert "secret.wide.test" in world.dns.asked[asked:]
     stopped_by("gate: its resolver asks nobody", "no route to any other")
@@ -179,7 +179,7 @@ for a, p in (("8.8.8.8", 53), ("8.8.8.8", 853), ("8.8.8.8", 443), ("11.0.0.2", 5
 
 @quick
 def test_http_proxy_abuse(world, daemon, stopped_by):
-    """Hosts, targets and CONNECTs that name somebody else; a redirect is a new connection to a name."""
+    """Hosts, targets and CONNECTs that name another host; a redirect is a new connection to a name."""
     heads = len(world.web.heads)
     with Box(daemon, egress=["web.test"]) as box:
         got = attempts(box, """
@@ -200,7 +200,7 @@ attempt("redirect", lambda: tcp("other.test", 80))
 def test_later_requests_on_a_connection(world, daemon, stopped_by):
     """A connection that is kept open, a first request that is harmless, and then others: each names a host."""
     first, ask = b"GET /1 HTTP/1.1\r\nHost: web.test\r\n\r\n", "b'GET /evil HTTP/1.1\\r\\nHost: other.test\\r\\n\\r\\n'"
-    # The control: the server itself answers both, on one connection, and says which host it took each for.
+    # The control: the server itself answers both on one connection, and reports the host of each.
     c = inside(world.them, socket.create_connection, (WORLD, 80))
     c.sendall(first)
     assert b"hello from web.test" in answer_of(c)
@@ -239,7 +239,7 @@ attempt("good", lambda: kept({first!r}, True))
 
 
 def whole_requests(c):
-    """A server that takes a body for as long as the head says, and what follows for the next request."""
+    """A server that reads a body of the announced length, and takes the rest for the next request."""
     text = b""
 
     def more():
@@ -262,7 +262,7 @@ def whole_requests(c):
 
 @quick
 def test_hop_by_hop_headers(world, daemon, stopped_by):
-    """Headers that are for the next hop alone end here, and calling those so that say what a request is changes nothing."""
+    """Hop-by-hop headers end at the gate, and `Connection` cannot name headers that define the request."""
     seen = whole_requests.seen = []
     server = inside(world.them, Server, whole_requests, address=WORLD, port=8093)
     inner = b"GET /evil HTTP/1.1\r\nHost: other.test:8093\r\n\r\n"
@@ -272,7 +272,7 @@ def test_hop_by_hop_headers(world, daemon, stopped_by):
     hidden = head + b"Content-Length: %d\r\n\r\n" % len(inner) + inner
     plain = b"GET /plain HTTP/1.1\r\nHost: web.test:8093\r\n\r\n"
     try:
-        # The control: without its length that body is a request of its own, and a word for a proxy arrives.
+        # The control: without its length that body is a request of its own, and a header for a proxy arrives.
         c = inside(world.them, socket.create_connection, (WORLD, 8093))
         c.sendall(head + b"\r\n" + inner + lent)
         until(lambda: len(seen) == 3, 10, "three requests")

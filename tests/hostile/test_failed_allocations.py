@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_failed_allocations.py - One allocation of the front after another fails, while each kind of request is served.
 
-payloads/fail_malloc.c is preloaded and refuses the allocation that it is told to. The client gets an error that is not its own
-mistake, or a cut connection; the front is the same as before, what others have is there, and the next request is well. On
-sanitized programs (make asan) the paths that are else never walked are looked at by the sanitizers, and what they leave behind
-is found when the daemon ends.
+payloads/fail_malloc.c is preloaded and refuses the chosen allocation. The client gets an error that is not its own mistake, or a
+cut connection; the front is the same process as before, data of others is still there, and the next request succeeds. On sanitized
+programs (make asan) the sanitizers check the paths that are otherwise never taken, and find leaks when the daemon ends.
 """
 import collections
 import io
@@ -86,7 +85,7 @@ def prepare(d, requests):
 
 
 class Ask:
-    """A request. @first, @then: what is made before each attempt, or taken away after it, with memory. {p} is the newest process."""
+    """A request. @first, @then: requests before and after each attempt, with memory. {p} is the newest process."""
 
     def __init__(self, method, path, body=None, *, first=(), then=(), headers=None):
         self.request, self.headers, self.first, self.then = (method, path, body), headers, first, then
@@ -102,7 +101,7 @@ class Ask:
 
 
 class Talk(Ask):
-    """A WebSocket that says something and reads until it has the answer, or is cut."""
+    """A WebSocket that sends messages and reads until it has the answer, or is cut."""
 
     def __init__(self, path, *messages, end, **more):
         super().__init__("GET", path, **more)
@@ -241,7 +240,7 @@ def sweep(d, malloc, ask, together):
         what = f"{ask}: allocation {at} of {need}"
         assert d.p.poll() is None, f"{what}: the daemon ended with {d.p.returncode}: {d.log_text()[-1000:]}"
         if r.status != plain.status:
-            assert r.status not in (400, 413, 414, 422, 431), f"{what}: what the daemon lacks is not the client's mistake: {r}"
+            assert r.status not in (400, 413, 414, 422, 431), f"{what}: the daemon's lack of memory was reported as the client's mistake: {r}"
             assert r.status < 500 or not r.body or "error" in r.json or ask.request[1] == "/health", f"{what}: {r}"
         elif r.status < 400 and "json" in r.headers.get("content-type", ""):
             assert isinstance(r.json, (dict, list)), f"{what}: {r}"  # whole, or no answer
@@ -254,7 +253,7 @@ def sweep(d, malloc, ask, together):
 @pytest.mark.parametrize("together", [pytest.param(1, marks=quick), 3])
 @pytest.mark.parametrize("part", [pytest.param(p, marks=quick) if p in ("execute", "life", "files") else p for p in SURFACE])
 def test_allocation_fails_in_a_request(malloc, part, together):
-    """An error or a cut connection, never the end of the front; then all is well, and what another sandbox has is there."""
+    """An error or a cut connection, never the end of the front; then everything works, and the state of another sandbox is still there."""
     with Daemon("--pool", "1", env=malloc.env) as d:
         landed(malloc.count > 100, "the shim is not in the daemon")
         d.good()
@@ -280,6 +279,28 @@ def test_allocation_fails_in_a_request(malloc, part, together):
 
 
 @quick
+def test_answer_without_memory_is_503(malloc):
+    """Every allocation of a request that only reads fails once: the answer is the usual one, 503 `out_of_memory`, or a cut connection.
+    It is never a 500, which would mean a fault of the daemon."""
+    with Daemon("--pool", "1", env=malloc.env) as d:
+        prepare(d, [MAKE])
+        seen = collections.Counter()
+        for path in ("/sessions", S, "/api/kernels", "/api/sessions", "/v1/workspaces", M + "/executions", M + "/processes"):
+            before = malloc.count
+            landed(d.request("GET", path).status == 200, path)
+            for at in range(1, malloc.count - before + 1):
+                malloc.fail(at)
+                r = attempt(lambda path=path: d.request("GET", path, timeout=20))
+                malloc.fail(0)
+                assert r.status in (0, 200, 503), f"{path}, allocation {at}: {r}"
+                assert r.status != 503 or not r.body or r.json["error"]["code"] == "out_of_memory", f"{path}, allocation {at}: {r}"
+                seen[r.status] += 1
+        print(f"{malloc.failed} allocations failed: answers {dict(seen)}")
+        landed(seen[503] > 5, f"hardly any answer lacked memory: {dict(seen)}")
+        d.request(*REMOVE)
+
+
+@quick
 @pytest.mark.parametrize("together", [1, 3])
 def test_allocation_failure_admits_nobody(malloc, together):
     """Without memory for the check of a token, a client without one is refused, and no owner is taken for another."""
@@ -302,7 +323,7 @@ def test_allocation_failure_admits_nobody(malloc, together):
 
 @quick
 def test_allocation_fails_in_the_client(malloc):
-    """A request that cannot be built whole is not sent: no sandbox without one of its variables, and a word about it."""
+    """A request that cannot be built whole is not sent: no sandbox lacks one of its variables, and the client prints an error."""
     with Daemon("--pool", "1") as d:
         def create(at):
             malloc.restart(at)
@@ -327,7 +348,7 @@ def test_allocation_fails_in_the_client(malloc):
 
 
 def test_allocation_fails_at_the_start(malloc):
-    """An allocation fails while it starts: it refuses with a word, or serves."""
+    """An allocation fails during the start: the daemon refuses with a message, or serves."""
     with Daemon("--pool", "1", env=malloc.env) as d:
         total, state = malloc.count, d.state
     went = collections.Counter()

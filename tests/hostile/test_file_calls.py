@@ -142,7 +142,7 @@ CALLS = {
     "tar_in_above": (TAR_IN, ".", {"data": archive("d/secret", "d/sub/deep")}),
     "watch": (WATCH, "d", {"flags": RECURSIVE, "offset": 1}),
 }
-# These change what they find, so that the next time may find nothing: only that nothing outside is touched counts.
+# These calls change files, so that the next one may find nothing: they only must not touch anything outside.
 USED_UP = ("move", "move_out", "delete", "delete_tree", "mkdir", "list_above", "tar_out_above", "write_new")
 
 
@@ -152,7 +152,7 @@ def race(cell, host, what, times):
     cell.sh(SETUP % (host.path, FLIPPER))
     errors, found = cell.repeat(times, op, path, **more)
     host.check()
-    assert found == 0, "READ: what is in the host's directory came out"
+    assert found == 0, "READ: content of the host's directory came out"
     assert sum(errors.values()) == times
     if what not in USED_UP:  # it was raced: the name led to both
         landed(len(errors) > 1 or what == "tar_in_above", errors)
@@ -173,7 +173,7 @@ def test_swapped_names(cell, host, what):
 
 @pytest.mark.parametrize("watches", [pytest.param(5, marks=quick), 100])
 def test_watch_reports_nothing_of_the_host(cell, host, watches, stopped_by):
-    """Each watch lives until it has told a buffer of news, a thousand exchanges; the host's directory is busy all the time."""
+    """Each watch lives until it has reported a buffer of events, a thousand exchanges; the host's directory changes all the time."""
     busy, over = host.path / host.nonce, threading.Event()
     made = 0
     cell.sh(SETUP % (host.path, FLIPPER))
@@ -191,7 +191,7 @@ def test_watch_reports_nothing_of_the_host(cell, host, watches, stopped_by):
         later.result()
     os.utime(host.path, ns=host.times)
     landed(errors == {"": watches} and made > 100, (errors, made))
-    assert found == 0, "HEARD: what happens in the host's directory"
+    assert found == 0, "READ: events of the host's directory came out"
     host.check()
     stopped_by("the call is a process of the cell")
 
@@ -228,7 +228,7 @@ def test_links_lead_nowhere_but_the_cell(cell, host, stopped_by):
     for op in (READ, STAT, LIST, HASH, TAR_OUT):
         assert cell.call(op, "loop").error == "ELOOP" and cell.call(op, "chain46").error == "ELOOP"
         assert cell.call(op, "dangling").error == "ENOENT"
-    # Of a link, the link: what it points to stays.
+    # Calls on a link concern the link: its target stays.
     cell.sh("mkdir own; echo mine > own/f; ln -s own o")
     cell.ok(DELETE, "o", flags=RECURSIVE)
     assert cell.sh("cat own/f") == "mine\n"
@@ -286,8 +286,8 @@ def test_lies_about_sizes(cell):
 
 @quick
 def test_largest_possible_file(cell):
-    """A file without content that says it has 8 EiB. Code cannot make one; where there is one, as in a directory of the operator's,
-    what is asked for comes, limits hold, and nobody goes through all of it."""
+    """A file without content and a size of 8 EiB. Code cannot make one; if there is one, as in a directory of the operator, the
+    requested part arrives, limits hold, and no process reads all of it."""
     most = (1 << 63) - 1
     cell.sh("mkdir d; : > d/f; ! truncate -s %d d/f 2>/dev/null; ! truncate -s 1T d/f 2>/dev/null; echo small > d/small" % most)
     assert cell.ok(STAT, "d/f").stats[0].size == 0
@@ -389,7 +389,7 @@ def files_below(top):
 
 @quick
 def test_archive_names_that_collide(cell, host, stopped_by):
-    """The same name twice, as anything, and names that only some file systems hold apart: the last one counts, never through what is there."""
+    """The same name twice, as anything, and names that only some file systems distinguish: the last one counts, never through an existing link."""
     where = root_of(cell) / "workspace" / "in"
     link, hard, directory = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
     out = str(host.path)

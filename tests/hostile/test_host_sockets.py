@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_host_sockets.py - Sockets and pipes of the host in directories that are mounted into cells.
 
-A socket is reached by who may write to its inode, and that a mount is read-only does not count as refusing that. So the verdict is
-the host's: a process listens in the directory, and knows whether somebody came.
+A process that may write to the inode of a socket can connect to it, and a read-only mount does not prevent that. So the host
+decides: a process listens in the directory, and knows whether it was connected to.
 """
 import contextlib
 import fcntl
@@ -64,7 +64,7 @@ class Ears:
         self.stack.close()
 
     def heard(self):
-        """Through how many of the five somebody came since the last time."""
+        """The number of the five that were reached since the last time."""
         def listen(one):
             if isinstance(one, int):
                 return os.read(one, 100)
@@ -89,7 +89,7 @@ def visit(ears, mode, as_user):
 @quick
 @BOTH
 def test_sockets_and_pipes_of_a_read_only_mount(as_user, stopped_by):
-    """The file can be read, and nobody on the host hears anything. With :rw, which hands them over, all of them do."""
+    """The file can be read, and no listener on the host is reached. With :rw, which hands them over, all of them are."""
     with Ears(USER if as_user else 0) as ears:
         landed(visit(ears, "rw", as_user)[1] == 5, "they are reached by who may write")
         r, heard = visit(ears, "ro", as_user)
@@ -108,7 +108,7 @@ def test_sockets_of_others_in_a_writable_mount(stopped_by):
 
 @quick
 def test_what_cannot_be_shifted_is_an_overlay(stopped_by):
-    """A filesystem whose ids cannot be shifted, as root: out of reach all the same."""
+    """A file system whose ids cannot be shifted, as root: out of reach as well."""
     with scratch() as d, contextlib.ExitStack() as stack:
         for n in ("lower", "upper", "work", "at"):
             (d / n).mkdir()
@@ -131,7 +131,7 @@ def test_what_cannot_be_shifted_is_an_overlay(stopped_by):
 
 @quick
 def test_a_mount_below_one_that_cannot_be_shown_is_refused(stopped_by):
-    """As an ordinary user: an overlay would not show it, so it says so instead of leaving it out."""
+    """As an ordinary user: an overlay would not show it, so it is refused instead of left out."""
     with scratch(0o755, USER) as d, contextlib.ExitStack() as stack:
         (d / "inner").mkdir()
         landed(os.system(f"mount -t tmpfs none {d}/inner") == 0, "something is mounted below")
@@ -143,7 +143,7 @@ def test_a_mount_below_one_that_cannot_be_shown_is_refused(stopped_by):
 
 @quick
 def test_changes_of_the_host_are_seen():
-    """A read-only mount of root's is the directory itself: what the host replaces, makes and removes is seen at once."""
+    """A read-only mount of root is the directory itself: files that the host replaces, makes and removes are seen at once."""
     code = """
 import os, sys
 look = lambda: print(sorted(os.listdir('/data')), open('/data/a').read(), os.path.exists('/data/new'), flush=True)

@@ -28,7 +28,7 @@ from cell_lib import until  # noqa: E402
 
 quick = pytest.mark.quick
 GOOD = "docker.io/library/good:1"
-# The image's python: as what it is started decides what it does. A daemon that took it for a zygote would run /zygote.py.
+# The image's python: its arguments decide what it does. A daemon that took it for a zygote would run /zygote.py.
 SWITCH = """#!/bin/sh
 export PYTHONHOME=/usr
 case "$*" in
@@ -171,7 +171,7 @@ def test_python_of_an_image_runs_in_cells_only(d, store, stopped_by):
 
 @quick
 def test_image_that_moves_a_host_process(store, stopped_by):
-    """A process of root's that has nothing to do with the daemon lives on, whatever the image's python does with what it is given."""
+    """An unrelated process of root survives, whatever the image's python does with its descriptors."""
     victim = subprocess.Popen(["sleep", "300"])
     try:
         store.image("moves", HONEST, MOVES.replace("VICTIM", str(victim.pid)))
@@ -271,7 +271,7 @@ def test_python_that_forks_without_end(d, attack, stopped_by):
             c.result(150)
     assert (pid, warden) and not d.log("zygote_stuck") and not d.log("zygote_lost")
     until(lambda: not image_processes(), 20, "the end of every process of the image")
-    assert not list((d.state / "cells").iterdir()), "the journal names what is not there"
+    assert not list((d.state / "cells").iterdir()), "the journal names a missing resource"
     stopped_by("the cell's limit on processes; its end")
 
 
@@ -327,7 +327,7 @@ def test_image_layers_are_not_written_to(d, store, stopped_by):
 
 @quick
 def test_image_whose_files_are_links_out(d, store, stopped_by):
-    """Nothing of the host is reached through an image's own tree: not its interpreters, not its users, not its mount points."""
+    """Nothing of the host is reached through an image's own tree: not through its interpreters, its users or its mount points."""
     from layers_lib import Link
     for i, tree in enumerate(({"etc": Link("/proc/1/root/etc"), "workspace": Link("/etc")}, {"tmp": Link("/"), "home": Link("../../../../etc")},
                               {"proc": Link("/etc"), "dev": Link("/dev"), "sys": Link("/sys")}, {"projects": "a file", "workspace": "a file"})):

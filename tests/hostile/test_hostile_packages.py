@@ -26,7 +26,7 @@ hostile_test = deadline_alone(180)
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
-    """One index with everything in it, a bystander that nobody may reach, and the daemon."""
+    """One index with all packages, a bystander's server that must not be reached, and the daemon."""
     files = tmp_path_factory.mktemp("files")
     bystander = Server(lambda c: c.recv(1))
     wheel(files, "honest")
@@ -106,7 +106,7 @@ def nothing_left(shop):
 
 
 def test_positive_control(shop):
-    """An honest package can be installed and used, so that what follows means something."""
+    """An honest package can be installed and used, so that the other tests mean something."""
     r = install(shop.daemon, "honest", session_id="control")
     assert r.status == 200, r
     assert shop.daemon.post("/execute", {"code": "import honest; print(honest.VERSION)", "session_id": "control"}).json["stdout"] == "1.0\n"
@@ -158,7 +158,7 @@ def test_package_scripts_and_pth_replace_nothing(shop):
 
 
 def test_dependency_confusion(shop):
-    """Dependency confusion: one index, and no other host has a say, whatever a package's metadata names."""
+    """Dependency confusion: there is one index, and no other host is asked, whatever a package's metadata names."""
     with nothing_left(shop):
         assert install(shop.daemon, "elsewhere").status == 502
         assert install(shop.daemon, "stranger").status == 404
@@ -233,7 +233,7 @@ def endless(c):
 
 @pytest.mark.parametrize("kind", ["silent", "garbage", "refusing", "endless"])
 def test_index_that_fails(tmp_path, kind):
-    """One that says nothing, nonsense, more than anybody can read, or is not there: an error that names the option, in bounded time."""
+    """An index that answers nothing, nonsense, or without end, or is not there: an error that names the option, in bounded time."""
     stop = threading.Event()
     handlers = {"endless": endless, "silent": lambda c: stop.wait(60), "garbage": lambda c: c.sendall(b"\0" * 5000), "refusing": lambda c: None}
     server = Server(handlers[kind])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_image_store_full.py - A pull that finds no room says so, leaves nothing, and is in nobody's way.
+"""test_image_store_full.py - A pull without room reports this, leaves nothing, and blocks no other command.
 
 The store is a small disk of its own, and a daemon has sandboxes of an image in it. Pulls find that disk full at each place where it
 can be: at their first file, while a layer is loaded, while one is unpacked, without inodes.
@@ -56,7 +56,7 @@ def caisson_image(verb, store, *args):
     return subprocess.run([str(CAISSON), "image", verb, "--store", str(store), *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
 
 
-# How the disk is full, and what an image needs a place for then.
+# Which part of the disk is full, and what an image then lacks.
 PLACES = {
     "unpacking": (lambda where: leave(where, 12 * MIB), lambda: bytes(40 * MIB)),
     "loading": (lambda where: leave(where, 2 * MIB), lambda: os.urandom(4 * MIB)),
@@ -72,7 +72,7 @@ def test_image_store_full(place, stopped_by):
         store = stack.enter_context(disk(Path(top) / "store", "size=128m,nr_inodes=4k"))
         s = Store(store)
         s.add(GOOD, [s.layer(lambda r: programs_layer(r, *SMALL), {"etc/which": "good"})], Env=["PATH=/bin"])
-        assert caisson_image("prune", store).returncode == 0  # which makes what any change makes
+        assert caisson_image("prune", store).returncode == 0  # which makes the same files as any change
         registry = Misbehaving(Layout(Path(top) / "image", [programs(), tar(entry("etc/which", b"new"), entry("f", content()))]))
         stack.callback(registry.close)
         d = stack.enter_context(Daemon("--image-store", store, "--pool", 1))
@@ -87,7 +87,7 @@ def test_image_store_full(place, stopped_by):
 
         free(store)
         assert caisson_image("pull", store, "--quiet", registry.ref).returncode == 0
-        fill(store)  # room can be made by removing images, when there is none for anything else
+        fill(store)  # removing images makes room when there is none
         assert caisson_image("rm", store, registry.ref).returncode == 0
         free(store)
         assert caisson_image("prune", store).returncode == 0 and names_in(store) == before, "rm left something"

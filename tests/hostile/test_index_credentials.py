@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_index_credentials.py - A package that is built beside the installer, and wants the credentials of the index.
 
-The index is a real one, over TLS, and answers nobody without them. The package reads all that it can, and what it found
-is judged here; what the index was asked is what the index says.
+The index is a real one, over TLS, and requires them for every answer. The package reads everything that it can, and its findings
+are judged here; the index itself reports the requests that it got.
 """
 import base64
 import urllib.parse

@@ -6,12 +6,15 @@ Kills are judged by the soak's own storm (tests/soak), in a process of its own b
 does not read is in test_serve_output.py and tests/serve/test_stream.py; here are a hundred, that read a byte at a time.
 """
 import contextlib
+import datetime
 import json
+import mmap
 import os
 import resource
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -20,14 +23,14 @@ import time
 import pytest
 from daemon_lib import CEILING, MIB, TEST_SECONDS, Daemon, Watch
 from process import Later, unique
-from lib import CAISSON, EXACT, ROOT, at_most, landed
-from cell_lib import until
+from lib import CAISSON, EXACT, ROOT, at_most, landed, session
+from cell_lib import build, read, scratch, until
 
 quick = pytest.mark.quick
 POOL = 8
 OUTPUT = 4 * MIB  # --max-output of the slow readers: more than the kernel takes of an answer
 LASTING = int(os.environ.get("CAISSON_SLOW_READERS", "0"))  # seconds that the slow readers go on
-AGAIN_SECONDS = 66  # after which one that reads too little was seen to ask again: it is heard, is given up, and notices
+AGAIN_SECONDS = 66  # after this time a client that reads too little has asked again: the daemon has dropped it, and it has noticed
 
 
 def percentile(times, p):
@@ -46,7 +49,7 @@ def storm(*args, seconds):
 
 @pytest.mark.parametrize("victim", [pytest.param("front", marks=quick), "daemon", "warden", "init", "zygote", "kernel"])
 def test_each_process_killed_often(victim):
-    """Each kind of process, fifty times under load: every named sandbox is there or lost, clients are told to ask again, and nothing is left."""
+    """Each kind of process, fifty times under load: every named sandbox exists or is lost, clients get an error to retry, and nothing is left."""
     kills = 50 if EXACT else 3
     # Nine fronts in a row that die before they have settled (0.5 s) leave nothing to the tenth, on purpose (docs/protocol/keeper.md).
     pause = "0.02:1.0" if victim == "front" else "0.02:0.3"
@@ -102,7 +105,7 @@ class Slow:
                 if key.data and seconds % 10:
                     continue
                 with contextlib.suppress(OSError):
-                    # A reset says it before all was read.
+                    # A reset reports it before all was read.
                     over = key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                     if not over and (read := len(key.fileobj.recv(2048 if key.data else 1))):
                         self.got += read
@@ -125,7 +128,7 @@ class Slow:
 
 
 class Quick:
-    """As many of the same programs as slow readers ask for again, from a client that reads: what they cost others is not what is measured."""
+    """As many of the same programs as slow readers ask for again, from a client that reads: their cost for others is measured apart."""
 
     def __init__(self, d, per_second, stream):
         self.d, self.per_second, self.stream, self.over = d, per_second, stream, threading.Event()
@@ -158,7 +161,7 @@ def times_of(d, n, seconds=0, settled=True):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["answers", "streams"])
 def test_slow_readers(stream, stopped_by):
-    """A hundred of them: memory has a bound, and the others' 99th percentile is at most twice what it was. `make soak` has them read for ten minutes."""
+    """A hundred of them: memory is bounded, and the others' 99th percentile is at most twice as long as before. `make soak` has them read for ten minutes."""
     n, samples = (100, 200) if EXACT else (30, 10)
     patient = n // 2 if LASTING else 0
     signal.alarm(TEST_SECONDS + 2 * LASTING)
@@ -173,7 +176,7 @@ def test_slow_readers(stream, stopped_by):
             landed(slow.got < n * max(1000, 300 * LASTING), f"they are not slow: {slow.got} bytes")
             landed(slow.kept == patient, f"{patient - slow.kept} of {patient} that read enough were given up")
             landed(LASTING < 60 or slow.again, "nobody was given up, in whose place another came")
-        # The data that waits in the daemon is bounded for each: an answer, or what follows in a stream and its last event, with up to --max-output of text.
+        # The waiting data of each client is bounded: an answer, or the next events of a stream and its last event, with up to --max-output of text.
         most = CEILING + n * (OUTPUT + MIB)
         assert w.rss < most, f"the daemon grew from {w.before >> 20} to {w.rss >> 20} MiB"
         p_before, p_during = percentile(before, 0.99), percentile(during, 0.99)
@@ -231,7 +234,7 @@ def test_thousand_connections_at_once():
 
 
 def test_hundred_sandboxes_at_once(stopped_by):
-    """A hundred at once, of a pool of two: each is made, or is told to come again; none is lost, none waits for ever."""
+    """A hundred at once, from a pool of two: each is made, or refused with a time to retry; none is lost, none waits for ever."""
     n = 100 if EXACT else 30
     with Daemon("--pool", "2", "--memory", "64M") as d:
         names = [unique("herd") for _ in range(n)]
@@ -254,3 +257,84 @@ def test_hundred_sandboxes_at_once(stopped_by):
             assert d.request("DELETE", f"/v1/sandboxes/{name}").status in (204, 404)
         d.quiet(60)
     stopped_by("the pool's bound on cells in the making", "--max-sandboxes")
+
+
+# ---- the clock, and the disk ----------------------------------------------------------------------------------------------------
+
+class Clock:
+    """The wall clock of a daemon with payloads/shift_clock.c; move() moves it while the daemon runs."""
+
+    def __init__(self):
+        self.path = session().dir / unique("clock")
+        self.path.write_bytes(bytes(8))
+        self.path.chmod(0o666)
+        with open(self.path, "r+b") as f:
+            self.map = mmap.mmap(f.fileno(), 8)
+        self.env = {"LD_PRELOAD": str(build("shift_clock", "-shared", "-fPIC")), "L_CLOCK": str(self.path),
+                    "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+    def move(self, seconds):
+        struct.pack_into("q", self.map, 0, seconds)
+
+
+@pytest.mark.parametrize("jump", [pytest.param(86400, id="forward"), pytest.param(-86400, id="back")])
+def test_clock_jumps(jump, stopped_by):
+    """The wall clock of the front moves by a day while code runs: time stamps follow it, and deadlines and idle times do not."""
+    clock = Clock()
+    with Daemon("--pool", "2", "--idle-timeout", "60", env=clock.env) as d:
+        d.execute("kept = 'kept'", session_id="idle")
+        begin = time.monotonic()
+        late = Later(lambda: d.execute("import time\nwhile True: time.sleep(1)", timeout=3))
+        ends = Later(lambda: d.execute("import time; time.sleep(2); print('end')", timeout=30))
+        until(lambda: d.health()["sandboxes"]["busy"] == 2, 20, "two executions")
+        clock.move(jump)
+        made = d.request("POST", "/v1/sandboxes", {"name": "stamped"}).json
+        stamp = datetime.datetime.fromisoformat(made["created_at"].replace("Z", "+00:00")).timestamp()
+        landed(abs(stamp - time.time() - jump) < 3600, f"the daemon's clock did not move: {made['created_at']}")
+        r, took = late.result(), time.monotonic() - begin
+        assert r.status == "timeout" and 2.9 < took < at_most(8), f"{took:.1f} s: {r}"
+        assert ends.result().stdout == b"end\n"
+        assert d.execute("kept", session_id="idle")["result"] == {"text/plain": "'kept'"}, "the session was taken for idle"
+        for name in ("idle", "stamped"):
+            d.request("DELETE", "/v1/sandboxes/" + name)
+        d.good()
+    stopped_by("the monotonic clock")
+
+
+FLUSH = """
+import os
+data = os.urandom(1 << 20)
+while True:
+    for n in range(4):
+        fd = os.open("/m/dirty-%d" % n, os.O_WRONLY | os.O_CREAT)
+        for _ in range(16):
+            os.write(fd, data)
+        os.fsync(fd)
+        os.close(fd)
+        os.sync()
+"""
+
+
+def test_dirty_pages_beside_the_ledger(stopped_by):
+    """Code makes dirty pages on the disk of the daemon's state and flushes them without end. The ledger, which is on the same disk and
+    is written before each execution, does not hold up other executions."""
+    with scratch(0o777) as m:
+        kind = subprocess.run(["stat", "-f", "-c", "%T", str(m)], capture_output=True, text=True, check=True).stdout.strip()
+        if kind in ("tmpfs", "ramfs"):
+            pytest.skip(f"{m} is on {kind}, where nothing is written to a disk")
+        with Daemon("--pool", "2", "--mount", f"{m}:/m:rw") as d:
+            written, times = 0, []
+            flood = Later(lambda: d.execute(FLUSH, timeout=5))
+            until(lambda: (m / "dirty-0").exists(), 20, "the first file")
+            while not flood.done():
+                for pid in d.guests():
+                    with contextlib.suppress(OSError, ValueError):
+                        io = dict(line.split(": ") for line in read(f"/proc/{pid}/io").splitlines())
+                        written = max(written, int(io["write_bytes"]))
+                times.append(d.good(60))
+            r = flood.result()
+            landed(written > 32 * MIB and len(times) > 2, f"{written} bytes were written beside {len(times)} executions: {r}")
+            assert r.status == "timeout", r
+            assert percentile(times, 0.99) < at_most(3), f"executions took {sorted(times)[-3:]} s beside the flood"
+            print(f"{written / MIB:.0f} MiB written; {len(times)} executions, at most {max(times):.2f} s")
+    stopped_by("the filter (sync), the file system's own fairness (fsync)")

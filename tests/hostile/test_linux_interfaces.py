@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_linux_interfaces.py - The Linux kernel's interfaces, as real attempts.
 
-That every system call number answers what the policy says is test_syscall_matrix.py's part. Here
+test_syscall_matrix.py checks that every system call number answers as in the policy. Here
 are attempts that have an effect when they succeed, each with a control that has it.
 """
+import contextlib
 import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import subprocess
 import termios
 import time
 from pathlib import Path
@@ -17,9 +19,10 @@ from pathlib import Path
 import pytest
 
 import cell_lib
-from lib import cell, command, host_env, landed, payload
+from daemon_lib import PYTHON, Daemon
+from lib import cell, command, host_env, landed, payload, start
 from cell_lib import USER, Held, host, nonce, said, scratch, succeeded, user_cell
-from process import status_of
+from process import below, status_of
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 # The same without the filter, to see the second layer alone, is for the whole suite.
@@ -35,7 +38,7 @@ def runner(as_user):
     return user_cell if as_user else cell
 
 
-# ---- other doors ------------------------------------------------------------------------
+# ---- other entries ------------------------------------------------------------------------
 
 @pytest.mark.quick
 @BOTH
@@ -57,10 +60,65 @@ def test_files_made_through_other_system_call_entries(as_user, stopped_by):
         assert said(r.stdout)["int80-open"] == (-1, "ENOSYS") == said(r.stdout)["x32-open"], r
         assert said(r.stdout)["io_uring_setup"] == (-1, "ENOSYS"), r
         (d / "plain").unlink()
-        if not as_user:  # the filter and nothing else is what stops it
+        if not as_user:  # only the filter stops it
             cell(["/m"], payload="foreign_abi", mount=[f"{d}:/m:rw"], without="seccomp")
             landed(tried <= {p.name for p in d.iterdir()}, "without the filter it lands")
     stopped_by("seccomp", "none: other doors lead to the same house")
+
+
+# ---- supervisors of system calls -----------------------------------------------------------------
+
+# A filter that allows everything, with a listener for calls that a filter hands to a supervisor.
+LISTEN = """
+import ctypes, errno, os, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+libc.prctl(38, 1, 0, 0, 0)                                          # PR_SET_NO_NEW_PRIVS
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("@HP", 1, ctypes.addressof(allow)))
+number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
+fd = libc.syscall(number, 1, 8, program)                            # SET_MODE_FILTER, NEW_LISTENER
+print("listener", fd if fd < 0 else 0, *((ctypes.get_errno(), errno.errorcode[ctypes.get_errno()]) if fd < 0 else (0, "none")), flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def supervisors(pids):
+    """Those of the processes that hold the listener of a filter, by the names of their descriptors."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if "seccomp" in os.readlink(f"/proc/{pid}/fd/{fd}"):
+                        found.add(pid)
+    return found
+
+
+@pytest.mark.quick
+def test_no_supervisor_of_system_calls(stopped_by):
+    """A supervisor that decides by the memory of a process can be raced. No process of a daemon or of `caisson run` supervises
+    system calls, and code in a cell cannot begin to."""
+    p = subprocess.Popen([PYTHON, "-c", LISTEN, "60"], stdout=subprocess.PIPE, env=host_env())
+    try:
+        landed(succeeded(p.stdout.readline().strip()) == {"listener"} and supervisors([p.pid]) == {p.pid}, "a listener outside of a cell is found")
+    finally:
+        p.kill()
+        p.wait()
+        p.stdout.close()
+    landed(succeeded(cell(["0"], code=LISTEN, without="seccomp").stdout) == {"listener"}, "without the filter a cell gets one")
+    run, seen = start(["1"], code=LISTEN), set()
+    while not run.wait(0.05):
+        seen |= supervisors([run.pid, *below(run.pid)])
+    r = run.finish()
+    assert not seen and said(r.stdout)["listener"] == (-1, "EINVAL"), (seen, r)
+    with Daemon("--pool", "1") as d:
+        d.execute("x = 1", session_id="supervised")
+        ours = {d.keeper, *below(d.keeper)}
+        landed(d.cells() and d.cells() <= ours and d.pid in ours, "the processes of the daemon are found")
+        assert not supervisors(ours), "a process of the daemon supervises system calls"
+        d.request("DELETE", "/sessions/supervised")
+    stopped_by("seccomp")
 
 
 # ---- other processes -------------------------------------------------------------------------
@@ -79,8 +137,8 @@ def test_pid_1_cannot_be_inspected(as_user, layer, stopped_by):
             "kcmp", "readlink-root"} <= succeeded(c.stdout), c)
     r = runner(as_user)(["1", "look"], payload="peek", without=weaker(layer, as_user))
     assert r.status == "ok" and "READ" not in r.text, r
-    # A directory of /proc/1 opens for anybody who may see it, and tells only that threads exist.
-    # A file may open and yield nothing: what it yields is what counts (n > 0).
+    # Every process that may see /proc/1 may open a directory of it, which shows only that threads exist.
+    # A file may open and be empty: only its content counts (n > 0).
     yielded = {n for n, (v, _) in said(r.stdout).items() if v > 0}
     allowed = {"open-task", "pidfd_open", "open-fdinfo"}
     assert yielded <= allowed, f"pid 1 gives {sorted(yielded - allowed)}: {r}"
@@ -170,8 +228,8 @@ def test_administrator_calls(as_user, layer, stopped_by):
     r = runner(as_user)(["/tmp"], payload="admin_calls", without=weaker(layer, as_user))
     assert r.status == "ok", r
     inside = said(r.stdout)
-    # Without the filter the kernel lets anybody change the own process; no other effect is left.
-    # (Q_SYNC of all quotas is anybody's, as sync is.)
+    # Without the filter the Linux kernel lets a process change itself; no other effect is left.
+    # (Every process may call Q_SYNC of all quotas, like sync.)
     own = {"modify_ldt", "personality", "quotactl"} if layer else set()
     assert succeeded(r.stdout) <= own, r
     for n in may - own - {"nice-rlimit", "swapoff", "finit_module"}:
@@ -247,7 +305,7 @@ def test_open_by_file_handle(as_user, layer, stopped_by):
 # ---- terminals -------------------------------------------------------------------------------
 
 def lead_session(slave, line, env, report):
-    """In a child: a session with that terminal, @line in its foreground, then what waits as input."""
+    """In a child: a session with that terminal, @line in its foreground, then the unread input."""
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     pid = os.fork()
@@ -266,7 +324,7 @@ def lead_session(slave, line, env, report):
 
 
 def on_a_terminal(line, env, deadline=15):
-    """Run @line on a terminal of its own. (output, what somebody typed and nobody read)."""
+    """Run @line on a terminal of its own. (output, typed and unread input)."""
     master, slave = pty.openpty()
     r, w = os.pipe()
     pid = os.fork()
@@ -328,7 +386,7 @@ def test_typing_into_the_callers_terminal(tty, stopped_by):
 
 @pytest.mark.quick
 def test_device_controls(stopped_by):
-    """KVM, loop, tun, fuse, block devices: there is nothing to ask."""
+    """KVM, loop, tun, fuse, block devices: they do not exist."""
     code = """
 import os
 for p in ('/dev/kvm', '/dev/loop-control', '/dev/loop0', '/dev/net/tun', '/dev/fuse', '/dev/mem',

@@ -100,13 +100,13 @@ def test_log_injection(form, stopped_by):
         e = json.loads(line.decode("utf-8"))
         assert e["seq"] == i + 1 and e["event"] != "forged" and len(line) < 16385, line
         assert not CONTROL.search(line.decode("utf-8")), line
-    assert not CONTROL.search(shown.decode("utf-8").replace("\n", "")), "in what `caisson audit ls` shows"
+    assert not CONTROL.search(shown.decode("utf-8").replace("\n", "")), "in the output of `caisson audit ls`"
     stopped_by("escaping and cutting in log and ledger")
 
 
 @quick
 def test_names_do_not_control_terminals(daemon, stopped_by):
-    """Labels and names that are shown by `caisson ps` or `top` do not speak to the terminal."""
+    """Labels and names in the output of `caisson ps` and `top` do not control the terminal."""
     label = "\x1b]0;owned\x07\x1b[31m\x9b2J"
     with Box(daemon, labels={"k": label, "x": "plain"}) as box:
         env = host_env(CAISSON_URL=f"http://127.0.0.1:{daemon.port}", TERM="xterm")
@@ -150,7 +150,7 @@ def holders(needle, skip):
 
 
 def files_with(needles, *tops, since=0):
-    """Files that were written since then and have one of @needles in them; not deep in what others have in /tmp."""
+    """Files that were written since then and contain one of @needles; not deep in directories of others in /tmp."""
     found = []
     for top in tops:
         for where, dirs, names in os.walk(top):

@@ -63,11 +63,11 @@ def test_processes_of_other_sandboxes(pair, stopped_by):
 
 # ---- channels ------------------------------------------------------------------------------------------------------
 
-# docs/threat-model.md says why: contents of files are one page cache, and a kernel's program is its zygote's.
+# docs/threat-model.md has the reasons: contents of files are one page cache, and a kernel's program is its zygote's.
 REMAIN = {"futex", "program lock", "program watch"}
 # Where the kernel gives no overlay of /usr (or /etc), its inodes are the host's own.
 WITHOUT_COVER = {"/usr": {"flock", "record lock", "inotify", "dnotify"}, "/etc/ld.so.cache": {"index lock"}, "/etc/alternatives": {"directory lock"}}
-# And who may not make nodes has the host's.
+# A warden that may not make nodes uses those of the host.
 WITHOUT_MKNOD = set() if int(status_of(os.getpid())["CapBnd"], 16) & 1 << 27 else {"device lock", "device watch"}
 
 
@@ -78,7 +78,7 @@ def values(tag):
 
 @quick
 def test_channels_between_sandboxes(pair, stopped_by):
-    """28 ways to leave a word, or a sign, for a neighbour: what works between plain processes does not work between sandboxes."""
+    """28 ways to leave a text, or a sign, for a neighbour: they work between plain processes and not between sandboxes."""
     names = list(channels.CHANNELS)
     n = nonce()
     c = control([PYTHON, "-c", channels.control_code(names, values(unique("c")) + f"N = {n!r}\n")], timeout=20)
@@ -89,7 +89,7 @@ def test_channels_between_sandboxes(pair, stopped_by):
     leaks = set()
     for a, b in (pair, pair[::-1]):
         n, shared = nonce(), values(unique("c"))
-        for box in (a, b):  # who left something in the round before would meet itself
+        for box in (a, b):  # a sandbox that left something in the previous round would meet itself
             box.execute(channels.FORGET)
         b.execute(shared + f"N = {'x' * 32!r}\n" + channels.phase(0, names))
         a.execute(shared + f"N = {n!r}\n" + channels.phase(1, names))
@@ -106,7 +106,7 @@ def test_channels_between_sandboxes(pair, stopped_by):
 
 @quick
 def test_channels_with_the_host(pair, stopped_by):
-    """Locks that the host holds on files of /usr and /etc and on devices are not seen in a sandbox, nor what it opens, nor does it see those of a sandbox."""
+    """Locks of the host on files of /usr and /etc and on devices are not visible in a sandbox, nor are its opens; and the host does not see those of a sandbox."""
     a, _ = pair
     paths = [p for p in ("/usr/bin/env", "/usr/bin", "/etc/ld.so.cache", "/etc/alternatives") if os.path.exists(p) and cover_of(p if p[1] == "e" else "/usr")]
     paths += [] if WITHOUT_MKNOD else ["/dev/" + n for n in ("null", "zero", "full", "random", "urandom")]
@@ -201,7 +201,7 @@ def state_of(paths):
 
 @quick
 def test_shared_files_cannot_be_written(daemon, pair, stopped_by):
-    """Every way to write to a file that can only be read, at every file that a kernel maps: what the host reads is as before."""
+    """Every way to write to a read-only file, for every file that a kernel maps: the host reads the same content as before."""
     with contextlib.ExitStack() as stack:
         own = session().dir / unique("target")
         own.write_bytes(os.urandom(8192))
@@ -337,14 +337,14 @@ def bodies(fields):
 
 
 def plain(r):
-    """An answer without what differs from request to request."""
+    """An answer without the parts that differ from request to request."""
     headers = {k: v for k, v in r.headers.items() if k not in ("date", "x-request-id", "request-id")}
     return r.status, headers, re.sub(rb"[0-9a-f]{16,}", b"#", r.body)
 
 
 @quick
 def test_sandbox_of_another_owner_does_not_exist(daemon, stopped_by):
-    """Every route that has a name in it: alice's sandbox is for bob what no sandbox is, to the letter."""
+    """Every route with a name in it: for bob, alice's sandbox is exactly like a missing one."""
     name, none = unique("mine"), unique("none")
     assert len(name) == len(none)
     with Box(daemon, name) as box:
@@ -383,7 +383,7 @@ def test_sandbox_of_another_owner_does_not_exist(daemon, stopped_by):
 
 
 def test_time_does_not_tell_other_owners_names(daemon, stopped_by):
-    """Not mine takes as long as not there, in one round of ten at least (noise comes and goes, what code tells it tells always)."""
+    """A foreign name takes as long as a missing one, in at least one round of ten (noise varies, a difference in the code stays)."""
     with Box(daemon, unique("mine")) as box, socket.socket(socket.AF_UNIX) as s:
         box.exec("true")
         names = {"not mine": box.name, "not there": unique("mine")}

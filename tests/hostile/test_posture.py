@@ -4,8 +4,8 @@
 Everything is read from outside, from the host's /proc. The declaration is the literals below;
 anything extra, missing or different is a failure, and all differences are shown at once.
 
-    "=caller"   what the caller of caisson has; a cell may get no more than that
-    "=program"  what the program itself sets up: equal to the same program run outside
+    "=caller"   the value of the caller of caisson; a cell may get no more than that
+    "=program"  the value that the program itself sets: equal to the same program run outside
 """
 import ctypes
 import os
@@ -63,7 +63,7 @@ MANY_FILES = ("open files", (lambda h: (str(h), str(h)))(resource.getrlimit(reso
 
 INIT = {
     **COMMAND,
-    # SETUID, SETGID, SETPCAP, KILL: to start commands as somebody else with nothing, and to end them.
+    # SETUID, SETGID, SETPCAP, KILL: to start commands as another user without rights, and to end them.
     "CapPrm": "00000000000001e0", "CapEff": "00000000000001e0", "CapBnd": "00000000000001e0",
     "SigBlk": "0000000000010000",            # SIGCHLD comes through a signalfd
     "SigIgn": "0000000000001007",            # HUP INT QUIT PIPE, as the warden has it
@@ -109,7 +109,7 @@ USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller", "fds": [x fo
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
 NO_CGROUP_LIMITS = {"processes": ("128", "128"), "address space": (str(512 << 20),) * 2}
 
-if "memory" not in hierarchies():  # a pure v2 machine: one tree, and one file to hear about memory
+if "memory" not in hierarchies():  # a pure v2 machine: one tree, and one file with events of memory
     for declared in (COMMAND, INIT):
         declared["cgroups"] = {"unified": "cell", "*": "=caller"}
     WARDEN["fds"] = [x for x in WARDEN["fds"] if not x.startswith("cgroup") and x != "eventfd"] + \
@@ -129,7 +129,7 @@ MASKED_FILES = ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sysrq-trigger
                 "cmdline", "crypto", "schedstat", "mdstat", "bootconfig", *(f"sys/fs/{n}" for n in ("file-nr", "inode-nr", "inode-state", "dentry-state", "aio-nr")), "sys/kernel/pty/nr"]
 MASKED_DIRS = ["acpi", "asound", "bus", "driver", "fs", "irq", "pressure", "scsi", "sys/fs/quota", "tty"]
 
-# Numbers that are no posture. Anything else in /proc/PID/status that is not declared is reported.
+# Numbers that are not posture. Every other undeclared field of /proc/PID/status is reported.
 STATUS_NUMBERS = re.compile(r"Vm.*|Rss.*|Hugetlb.*|Huge.*|FDSize|.*_ctxt_switches|SigQ|Name|State|Tgid|Ngid|Pid|PPid|NS.*|"
                             r"Kthread|CoreDumping|THP_enabled|untag_mask|Mems_allowed.*|Cpus_allowed|x86_.*")
 
@@ -267,7 +267,7 @@ def differences(declared, found, caller, name):
 
 
 def expected_mounts(dev_type):
-    """The whole list, on this machine: what the host does not have is not there."""
+    """The whole list on this machine: directories that the host lacks are left out."""
     want = [(p, dev_type if t == "=dev" else t, r, f) for p, t, r, f in MOUNTS]
     of = {line.split()[4]: line.split(" - ")[1].split()[0] for line in read("/proc/self/mountinfo").splitlines()}
 
@@ -376,7 +376,7 @@ def how(mode):
 @pytest.mark.quick
 @MODES
 def test_posture_of_every_process(mode, stopped_by):
-    """A plain program (cat): command, init, warden and caisson are exactly what is declared."""
+    """A plain program (cat): command, init, warden and caisson have exactly the declared posture."""
     with Held(argv=["/usr/bin/cat"], ready=b"", **how(mode)) as h:
         no_differences(whole(h, mode != "root", mode != "user"))
     stopped_by("the whole posture")
@@ -503,9 +503,9 @@ def test_posture_whatever_the_caller_is(mode):
                               posture(h.pid, base), posture(h.caisson, base), "command")
             init = without_32_33(posture(h.init, base))
             want = {**INIT, **(USER_CHANGES if mode != "root" else {}), **(NO_CGROUP if mode == "user" else {})}
-            # Best effort of the disks' time is no privilege: the caller's or none.
+            # Best-effort I/O priority is not a privilege: the caller's or none.
             out = [x for x in out if "io priority: '16384'" not in x]
-            # Its own signals are nobody's business: it has no handlers, and pid 1 gets none without.
+            # Its own signals do not matter: it has no handlers, and pid 1 gets no signal without one.
             for k in ("SigIgn", "SigBlk", "io priority"):
                 want.pop(k), init.pop(k)
             out += differences(want, init, posture(h.caisson, base), "init")
@@ -653,12 +653,12 @@ def test_cgroup_limits_are_the_asked_ones(mode):
 @pytest.mark.quick
 @MODES
 def test_receipt_matches_the_cell(mode):
-    """The receipt agrees, item by item, with what we read ourselves from the held cell."""
+    """The receipt agrees, item by item, with the values that the test reads from the held cell."""
     run = cell if mode == "root" else user_cell
     r = run(argv=["/usr/bin/sleep", "0.3"], receipt=True, **({"delegate": True} if mode == "delegated" else {}))
     assert r.status == "ok", r
     receipt = r["receipt"]
-    # An ordinary user's warden cannot list the descriptors of a pid 1 that is not dumpable, and says so.
+    # An ordinary user's warden cannot list the descriptors of a pid 1 that is not dumpable, and reports this.
     assert receipt["unreadable"] == ([] if mode == "root" else ["fd: Permission denied"]), receipt["unreadable"]
     assert receipt["enforced"] is True and receipt["missing"] == [], receipt
     assert receipt["weakened"] == (["cgroup"] if mode == "user" else [])

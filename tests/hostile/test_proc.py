@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_proc.py - The part of /proc that a cell can read: files that docs/threat-model.md lists, and no count of what others do in /proc/sys.
+"""test_proc.py - The part of /proc that a cell can read: files that docs/threat-model.md lists, and no count of others' activity in /proc/sys.
 
 A file of a newer kernel is in no list: the test fails, and a person decides.
 """
@@ -18,12 +18,12 @@ from cell_lib import Held, host, read, user_cell
 quick = pytest.mark.quick
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 
-# Of the whole machine, and programs need it, or it tells nothing that changes.
+# About the whole machine; programs need it, or it never changes.
 VISIBLE = set("""consoles cpuinfo devices dma execdomains fb filesystems loadavg meminfo misc mtrr stat uptime version""".split())
 # Of the cell's own ipc namespace.
 OWN = {"sysvipc/msg", "sysvipc/sem", "sysvipc/shm"}
 
-# In /proc/sys: what changes by itself. Random by design; the cell's own last pid.
+# In /proc/sys: values that change by themselves. Random by design; the cell's own last pid.
 CHANGES = {"kernel/random/uuid", "kernel/random/entropy_avail", "kernel/ns_last_pid"}
 
 
@@ -41,7 +41,7 @@ def test_documents_name_them():
 @quick
 @BOTH
 def test_files_at_the_top(as_user, stopped_by):
-    """The readable files of /proc that have something in them are the listed ones; on the host there are more."""
+    """The readable files of /proc with content are the listed ones; on the host there are more."""
     def tops(text):
         found = {x.split("/proc/", 1)[1] for x in text.splitlines() if x.startswith("OPEN /proc/")}
         return {x for x in found if not re.match(r"(\d+|self|thread-self|sys|net)/", x)}

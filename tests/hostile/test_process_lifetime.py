@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_process_lifetime.py - Processes that kill, outlive, multiply, or become somebody else."""
+"""test_process_lifetime.py - Processes that kill, outlive, multiply, or change their user."""
 import os
 import resource
 import secrets
@@ -361,7 +361,7 @@ def test_guest_makes_its_own_and_uses_the_images(stopped_by):
 @pytest.mark.quick
 @BOTH
 def test_setuid_left_on_a_writable_mount(as_user, stopped_by):
-    """A guest cannot leave a set-user-id file of the caller on the host, for somebody there to run."""
+    """A guest cannot leave a set-user-id file of the caller on the host."""
     run = user_cell if as_user else cell
     n = nonce()
     owner = USER if as_user else 0
@@ -412,7 +412,7 @@ print(sorted(os.listdir('/m')))
             secret.unlink()
     assert not proof, f"ESCAPE: another user of the host became uid {owner} by {proof}"
     assert not bits, f"set-id files on the host: {bits}"
-    # In a cell without the filter such a file comes to be, as everywhere: there is one layer for this.
+    # Without the filter such a file can be made in a cell: there is one layer against it.
     stopped_by("seccomp: no set-id bits")
 
 
@@ -429,7 +429,7 @@ def test_user_strings():
 # ----  -------------------------------------------------------------------------------------
 
 def offset():
-    """Of the machine's clock to the one that nobody moves. A reader that is held up between the two sees too little."""
+    """The offset of the machine's clock to one that cannot be set. A reader that is delayed between the two sees too little."""
     return max(time.time() - time.monotonic() for _ in range(50))
 
 

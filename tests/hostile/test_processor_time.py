@@ -32,7 +32,7 @@ def cpu_seconds(pids):
 
 @pytest.mark.parametrize("cpus", [pytest.param(0.2, marks=quick), pytest.param(0.5, marks=slow)])
 def test_cpu_quota(cpus, stopped_by):
-    """Four busy threads get what the quota says, by the host's own clocks."""
+    """Four busy threads get the share of the quota, by the host's own clocks."""
     for _ in range(5):  # a machine that others keep busy may not have that much to give at once
         c = control([payload("busy"), "spin", "4"], timeout=0.6)
         if c.cpu_ns / 1e9 > 1.3 * cpus * c.seconds:
@@ -211,7 +211,7 @@ def test_timeout_is_exact(stopped_by):
 
 @quick
 def test_large_arguments(stopped_by):
-    """Up to what the kernel takes, every byte arrives; nothing is cut."""
+    """Up to the limit of the Linux kernel, every byte arrives; nothing is cut."""
     pieces = [chr(97 + i) * 65536 for i in range(14)]
     c = control([payload("odd_requests"), "args", *pieces])
     landed(c.exit == 0 and c.stdout.split()[2] == b"65536", c)
@@ -288,7 +288,7 @@ def test_stack_overflow(stopped_by, tmp_path):
 
 @quick
 def test_exit_code_and_signal(stopped_by):
-    """exit_code is caisson's own exit code; signal names what ended the program, and only then."""
+    """exit_code is caisson's own exit code; signal names the signal that ended the program, if one did."""
     code = "import os, sys\nif len(sys.argv) > 1: os.kill(os.getpid(), 9)\nsys.exit(137)"
     landed(control(["/usr/bin/python3", "-c", code, "x"]).exit == 137, code)
     r = cell(code=code)   # looks the same to a shell, and is not

@@ -142,7 +142,7 @@ def test_fork_bomb_without_cgroup(mode, stopped_by):
 @quick
 @pytest.mark.parametrize("mode", ["touch", "populate", "children"])
 def test_memory_bomb(mode, stopped_by):
-    """The whole cell dies as one, at the limit, and says so."""
+    """The whole cell dies at the limit, and the result reports it."""
     c = control([payload("fill_memory"), mode, "160"], memory=300 * MIB)
     landed(c.exit == 0 and c.memory_peak > 150 * MIB, c)
 
@@ -201,7 +201,7 @@ def test_memory_by_other_names(mode, stopped_by):
 @pytest.mark.parametrize("mode", [pytest.param("tmp", marks=quick), pytest.param("shm", marks=slow),
                                   pytest.param("memfd", marks=slow)])
 def test_memory_hint_names_files(mode, stopped_by):
-    """Memory that went into files: the hint says so, because the remedy is another one."""
+    """Memory that went into files: the hint names files, because the remedy differs."""
     landed(control([payload("fill_memory"), mode, "160"]).exit == 0, mode)
     r = cell([mode, "160", "20"], payload="fill_memory", memory="64M", disk="1G", timeout=15)
     hint = check_limit(r, "limit", "memory", 137, limit=64 * MIB)

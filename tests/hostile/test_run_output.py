@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_run_output.py - Output, streams, and what pretends to be the protocol."""
+"""test_run_output.py - Output, streams, and forged protocol messages."""
 import contextlib
 import hashlib
 import json
@@ -30,7 +30,7 @@ def watch_rss(run, step=0.02):
 
 
 def no_guests_left(deadline=1.0):
-    """Only caisson itself may still be there; what ran in the cell is gone."""
+    """Only caisson itself may still run; the processes of the cell are gone."""
     end = time.monotonic() + (at_most(deadline) if deadline else 0)
     while True:
         left = {p: s[0] for p in session().guard.members() - {os.getpid()}
@@ -44,7 +44,7 @@ def no_guests_left(deadline=1.0):
 # ---- how much -------------------------------------------------------------------------
 
 def yes():
-    """What `yes` writes on the host, which is much."""
+    """The output of `yes` on the host, which is much."""
     return control(["/usr/bin/yes"], timeout=0.5, begun=lambda p, _: p.out_bytes > 20 * MIB).out_bytes
 
 
@@ -86,7 +86,7 @@ def test_output_is_truncated_exactly(n, cut, stopped_by):
 
 @quick
 def test_output_limit(stopped_by):
-    """--max-output ends the cell soon after the limit, in both modes, and says so."""
+    """--max-output ends the cell soon after the limit, in both modes, and the result reports it."""
     landed(yes() > 20 * MIB, "yes")
     r = cell(argv=["/usr/bin/yes"], max_output="1M", timeout=10)
     hint = check_limit(r, "limit", "output", 137, limit=MIB, peak=(MIB, 2 * MIB))
@@ -131,7 +131,7 @@ def test_output_flood_to_a_slow_reader(stopped_by):
 
 @quick
 def test_both_streams_into_one_full_pipe(stopped_by):
-    """2>&1 into a pipe that nobody reads: room for one of the two writers must not hold up the clock."""
+    """2>&1 into a pipe without a reader: room for one of the two writers must not hold up the clock."""
     code = ("import os, time\ntime.sleep(0.5)\n"
             "os.write(1, b'o' * 65536); os.write(2, b'e' * 65536)\ntime.sleep(60)")
     c = control(["/usr/bin/python3", "-c", code], timeout=0.5, begun=lambda p, _: p.out_bytes == 65536)
@@ -183,7 +183,7 @@ def test_callers_disk_is_full(json_result, stopped_by):
     assert p.returncode != 0, p
     if json_result:
         assert p.returncode == 125 and p.stderr.startswith(b"caisson: ") and p.stderr.count(b"\n") == 1, \
-            f"exit code 125 promises one line that says why: {p}"
+            f"exit code 125 requires one line with the reason: {p}"
     stopped_by("nothing to stop")
 
 
@@ -313,7 +313,7 @@ def test_closes_its_streams(json_result, stopped_by):
 
 @quick
 def test_later_writers_on_a_closed_stream(stopped_by):
-    """One process closes stdout; another of the cell still has it, and is heard."""
+    """One process closes stdout; another process of the cell still has it, and its output arrives."""
     code = "(sleep 0.3; echo later) & exec 1>&-; wait; exit 6"
     landed(control(["/bin/bash", "-c", code]).stdout == b"later\n", code)
     r = cell(lang="bash", code=code)
@@ -404,7 +404,7 @@ def test_only_three_descriptors(stopped_by):
         run = start(code="import time; time.sleep(20)", popen={"pass_fds": [inherited]})
         landed(os.path.exists(f"/proc/{run.pid}/fd/{inherited}"), "caisson did not inherit it")
         guests = run.until_running()
-        # An interpreter that starts has files of its own open for a while; what was inherited stays.
+        # An interpreter that starts has files of its own open for a while; inherited ones stay.
         for pid in guests:
             until(lambda pid=pid: sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"], 1, f"three: {os.listdir(f'/proc/{pid}/fd')}")
         # Init: three times /dev/null, the channel, its signals, and poll's; nothing of the host's.
@@ -449,7 +449,7 @@ def test_init_is_out_of_reach(without, stopped_by):
 
 @quick
 def test_kill_everything_but_init(stopped_by):
-    """kill(-1): everything of the guest dies, init and what is outside live."""
+    """kill(-1): all processes of the guest die; init and processes outside live."""
     code = "import os, signal, subprocess\nsubprocess.Popen(['sleep', '60'])\nos.kill(-1, signal.SIGKILL)\nos._exit(7)"
     c = control(["/usr/bin/python3", "-c", code], timeout=30)
     landed(not c.timed_out, c)
@@ -460,7 +460,7 @@ def test_kill_everything_but_init(stopped_by):
 
 
 # The acts of a taken-over pid 1, and after how many seconds of a run with a limit of one it must be over.
-# One that never says that the command began is ended by the warden's own clock, 30 s later.
+# If it never reports that the command began, the warden's own clock ends it, 30 s later.
 FAKE = [
     pytest.param("a", 35, id="silent", marks=slow),
     pytest.param("b", 3, id="close", marks=quick),
@@ -506,7 +506,7 @@ def test_init_taken_over(act, seconds, stopped_by):
         assert most < RSS_MAX and descriptors < 40, f"{most >> 20} MiB, {descriptors} descriptors"
         assert r.usage["stdout_bytes"] == 0 if "usage" in r.json else True, r
         if act == "h":
-            # It may lie about how its own command ended; what the kernel counts it cannot change.
+            # It may lie about how its own command ended; it cannot change the counters of the Linux kernel.
             assert r.usage["cpu_ns"] < 60e9 and r.usage["memory_peak"] < 1 << 30, r
         else:
             assert r.exit != 0 and r.status in ("failed", "timeout"), f"believed: {r}"
@@ -546,7 +546,7 @@ def test_pipe_games(mode, size, stopped_by):
 
 @slow
 def test_idle_cell_costs_nothing(stopped_by):
-    """Half-closed streams are no reason to spin."""
+    """Half-closed streams cause no busy loop."""
     code = "exec 1>&-; exec 0<&-; sleep 1.2"
     landed(control(["/bin/bash", "-c", code]).exit == 0, code)
     run = start(lang="bash", code=code, timeout=10, stdin_open=True, json_result=False)
@@ -564,7 +564,7 @@ def test_idle_cell_costs_nothing(stopped_by):
 
 @quick
 def test_pages_lent_to_the_pipe(stopped_by):
-    """vmsplice with later changes: refused; and where allowed, what was read stays as it was read."""
+    """vmsplice with later changes: refused; and where it is allowed, bytes that were read do not change."""
     c = cell(["vmsplice"], payload="write_output", without="seccomp")
     landed(c.exit == 0 and c.usage["stdout_bytes"] == 4096, c)
     r = cell(["vmsplice"], payload="write_output")

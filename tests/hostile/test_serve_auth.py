@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_auth.py - Callers without a token, with somebody else's, who guess one; and pages of a browser."""
+"""test_serve_auth.py - Callers without a token, with another owner's, or with guesses; and pages in a browser."""
 import contextlib
 import json
 import os
@@ -43,7 +43,7 @@ def daemon(whole_module):
 
 @pytest.fixture(scope="module")
 def local(whole_module):
-    """Without tokens, on loopback: what a browser on this machine can reach."""
+    """Without tokens, on loopback: the routes that a browser on this machine can reach."""
     with Daemon("--pool", 2) as d:
         yield d
         d.quiet()
@@ -65,7 +65,7 @@ ROUTES = [("POST", "/execute"), ("GET", "/sessions"), ("DELETE", "/sessions/x"),
 
 @quick
 def test_no_token(daemon, stopped_by):
-    """Every route but the open ones: 401, the same for what exists and what does not, and nothing happens."""
+    """Every route except the open ones: 401, the same for existing and missing objects, and nothing happens."""
     body = {"code": "1", "session_id": "intruder"}
     landed(daemon.request("POST", "/execute", body).status == 200 and "intruder" in daemon.sessions(), "with the token it is executed")
     daemon.end_session("intruder")
@@ -77,7 +77,7 @@ def test_no_token(daemon, stopped_by):
             wrong.append((method, path, r))
     assert not wrong, wrong
     bodies = {daemon.request(m, p, token=False).body for m, p in (("GET", "/sessions"), ("GET", "/nothing"), ("GET", "/metrics"))}
-    assert len(bodies) == 1, f"the answer tells what exists: {bodies}"
+    assert len(bodies) == 1, f"the answer reveals existing objects: {bodies}"
     assert not daemon.sessions() and daemon.executions() == count, "a request without a token had an effect"
     for path in ("/health", "/docs", "/openapi.json"):
         assert daemon.request("GET", path, token=False).status == 200, path
@@ -206,7 +206,7 @@ def test_tokens_are_nowhere(daemon, stopped_by):
 
 @quick
 def test_token_configuration_fails_closed(daemon, stopped_by):
-    """No token and not on loopback; a file that others can read, that is empty, short, or not there: it does not start, and says why."""
+    """No token on an address other than loopback; a token file that others can read, that is empty, short or missing: the daemon does not start, and names the reason."""
     good = token_file(f"a:{ALICE}\n")
     listen = f"0.0.0.0:{free_port()}"
     cases = {
@@ -261,7 +261,7 @@ def test_other_users_on_loopback(local, stopped_by):
 # ---- guessing ------------------------------------------------------------------------------------------------------------
 
 def guess(d, source, n=40):
-    """Wrong tokens until the address is told to wait. Returns the statuses and that answer."""
+    """Send wrong tokens until the address gets 429. Returns the statuses and that answer."""
     statuses = []
     while len(statuses) < n:
         r = d.request("GET", "/sessions", headers={"X-API-Key": secrets.token_hex(32)}, token=False, source=source)
@@ -289,7 +289,7 @@ def test_token_brute_force(daemon, stopped_by):
 
 @quick
 def test_guesses_keep_no_owner_out(daemon, stopped_by):
-    """A stranger guesses from the address that everybody has behind a proxy: who has a token does not notice."""
+    """A stranger guesses from the address that all clients have behind a proxy: clients with a token are not affected."""
     shared = stranger()
     landed(guess(daemon, shared)[1], "the address is told to wait")
     for token in (ALICE, BOB):
@@ -332,7 +332,7 @@ def test_log_of_refused_requests_is_bounded(daemon, stopped_by):
 # ---- browsers ------------------------------------------------------------------------------------------------------------
 
 def browser_matrix(port):
-    """{what: (headers, statuses, body type)}: requests that a page, or a name that points here, can make a browser send."""
+    """{name: (headers, statuses, body type)}: requests that a page, or a name that points here, can make a browser send."""
     own = f"127.0.0.1:{port}"
     json_type = "application/json"
     return {
@@ -385,7 +385,7 @@ def send(d, headers, body, kind, method="POST", path="/execute"):
 
 @quick
 def test_pages_of_other_sites(local, stopped_by):
-    """A page of another site, or one whose name was bound to this machine: refused before any work, and nothing that would let it read."""
+    """A page of another site, or one whose name was bound to this machine: refused before any work, and without headers that would let it read."""
     wrong, lands = [], 0
     for i, (what, (headers, want, kind)) in enumerate(browser_matrix(local.port).items()):
         name = f"browser-{i}"

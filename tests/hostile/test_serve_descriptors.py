@@ -31,7 +31,7 @@ LATE = 5                                               # seconds in which a neig
 
 
 class Pid1:
-    """A sandbox whose pid 1 is ours."""
+    """A sandbox whose pid 1 the test controls."""
 
     def __init__(self, d):
         self.d, self.name = d, unique("puppet")
@@ -44,7 +44,7 @@ class Pid1:
         self.p = Puppet(self.pid)
 
     def ask(self, method, path, body=None):
-        """Requests that make the front speak to pid 1; nobody waits for its answer."""
+        """Requests that make the front send messages to pid 1, without waiting for the answer."""
         def call():
             with contextlib.suppress(OSError):
                 self.d.request(method, f"/v1/sandboxes/{self.name}{path}", body, timeout=20)
@@ -195,7 +195,7 @@ def test_a_descriptor_that_pid1_holds_too(daemon, stopped_by, way):
 
 
 def odd(c, what):
-    """A descriptor of pid 1's that is no pipe."""
+    """A descriptor of pid 1 that is not a pipe."""
     if what == "device":
         return c.p.open("/dev/zero").ret
     if what == "file":
@@ -213,7 +213,7 @@ def odd(c, what):
 @quick
 @pytest.mark.parametrize("what", ("device", "file", "directory", "socket", "epoll", "channel"))
 def test_a_descriptor_of_another_kind(daemon, stopped_by, what):
-    """The cell is ended, and the log says why; nobody else notices."""
+    """The cell is ended, and the log has the reason; other sandboxes are not affected."""
     before = len(daemon.log("cell_refused"))
     with Pid1(daemon) as c:
         c.ask("POST", "/processes", {"cmd": "true"})
@@ -230,7 +230,7 @@ def test_a_descriptor_of_another_kind(daemon, stopped_by, what):
 
 @quick
 def test_a_socket_that_lingers(daemon, stopped_by):
-    """The last close of a socket waits for its peer to read, for as long as SO_LINGER says."""
+    """The last close of a socket waits for its peer to read, as long as SO_LINGER requires."""
     with Pid1(daemon) as c:
         assert daemon.request("POST", f"/v1/sandboxes/{c.name}/ports/8000").status == 201
         s = daemon.connect()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_files.py - File calls of `caisson serve`: paths that mean something else than they say."""
+"""test_serve_files.py - File calls of `caisson serve`: paths that lead elsewhere."""
 import bz2
 import gzip
 import io
@@ -29,7 +29,7 @@ def box(daemon):
 
 
 UP = "../" * 12
-# As they stand in the query: what is encoded is encoded here. %s is the path of a file of the host.
+# As they are in the query, encoded here. %s is the path of a file of the host.
 PATHS = [
     UP + "%s", "/" + UP + "%s", "..%%2f..%%2f..%%2f..%%2f..%%2f%s", "%%2e%%2e%%2f%%2e%%2e%%2f%%2e%%2e%%2f%%2e%%2e%%2f%s",
     "%%252e%%252e%%252f%%252e%%252e%%252f%s", "..%%5c..%%5c..%%5c..%%5c%s", "..\\..\\..\\%s", "....//....//....//%s", "..;/..;/%s",
@@ -44,7 +44,7 @@ PATHS = [
 
 
 def encoded(path):
-    """Bytes that cannot stand in a request line are encoded; what was encoded stays as it is."""
+    """Encode bytes that cannot stand in a request line; encoded ones stay unchanged."""
     return quote(path, safe="%/\\.;:@$()~-?")
 
 
@@ -97,7 +97,7 @@ def long_names(n):
 
 @quick
 def test_large_list_does_not_grow_the_daemon(daemon, box):
-    """Names as long as they get, more of them than are told: bounded, and said to be."""
+    """Names of the greatest length, more than a list shows: bounded, and marked as truncated."""
     assert daemon.request("PUT", f"{box}/files/tar?path=m&parents=true", long_names(20000)).json["entries"] == 20000
     before = daemon.rss()
     for _ in range(5):
@@ -107,7 +107,7 @@ def test_large_list_does_not_grow_the_daemon(daemon, box):
 
 
 def bombs():
-    """Archives that are small here and 64 MiB elsewhere: {what: (bytes, who takes them apart)}."""
+    """Archives that are small here and 64 MiB elsewhere: {name: (bytes, program that unpacks them)}."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as t:
         member = tarfile.TarInfo("zeros")
@@ -121,7 +121,7 @@ def bombs():
 
 @quick
 def test_compressed_archives_are_refused(daemon, box, stopped_by):
-    """A compressed archive is refused, whatever the head calls it; what is not compressed is bounded by the sandbox's disk."""
+    """A compressed archive is refused, whatever its type in the head; the sandbox's disk bounds an uncompressed one."""
     packed, data = bombs()
     landed(all(len(undo(body)) > 10 * len(body) for body, undo in packed.values()), "they grow where somebody takes them apart")
     before = daemon.rss()

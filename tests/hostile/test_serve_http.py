@@ -104,7 +104,7 @@ def test_slow_clients_are_ended(daemon, stopped_by):
 
 @slow
 def test_client_that_does_not_read_is_ended(daemon, stopped_by):
-    """An answer that is not taken: the connection ends, with what waited for it, and memory returns."""
+    """An answer that the client does not read: the connection ends, with the execution for it, and memory is released."""
     code = "for _ in range(6): display({'text/html': 'x' * 5_000_000}, raw=True)"
     body = json.dumps({"code": code}).encode()
     request = post(body, f"Content-Length: {len(body)}")
@@ -127,7 +127,7 @@ def test_client_that_does_not_read_is_ended(daemon, stopped_by):
 
 
 def held(d, ports):
-    """Those of the peers' ports to which the front itself has an open connection; an orphan of the kernel's belongs to nobody."""
+    """Those of the peers' ports to which the front itself has an open connection; orphans of the Linux kernel do not count."""
     mine = set()
     for fd in os.listdir(f"/proc/{d.pid}/fd"):
         with contextlib.suppress(OSError):
@@ -159,14 +159,14 @@ def test_more_connections_than_descriptors(stopped_by):
 
 @quick
 def test_silent_connections_of_one_address(stopped_by):
-    """More silent connections of one address than there are places for all: from another address, and from the same one, others are served."""
+    """More silent connections of one address than there are places in all: clients from another address, and from the same one, are served."""
     with Daemon("--pool", 1, wrapper=["prlimit", "--nofile=1024:1024"]) as d, Crowd(d) as crowd:
         for _ in range(300):
             crowd.add()
         landed(len(crowd.all) == 300, "connections")
         time.sleep(0.3)
         held_now = len(held(d, {s.getsockname()[1] for s in crowd.all}))
-        assert 0 < held_now <= 64, f"one address holds {held_now} of 256 connections and says nothing"
+        assert 0 < held_now <= 64, f"one address holds {held_now} of 256 silent connections"
         for source in ("127.0.0.9", "127.0.0.1"):
             r = d.request("POST", "/execute", {"code": "print(1)"}, timeout=20, source=source)
             assert r.status == 200 and r.json["stdout"] == "1\n", (source, r)
@@ -330,7 +330,7 @@ def test_giant_requests(daemon, stopped_by):
 
 @quick
 def test_refused_before_it_is_read(daemon, stopped_by):
-    """A body that will be refused is not waited for, and `100 Continue` is not said."""
+    """A body that will be refused is not waited for, and `100 Continue` is not sent."""
     head = post(b"", "Content-Length: 1000000000", "Expect: 100-continue")
     got, closed = daemon.raw(head, 3)
     assert got.startswith(b"HTTP/1.1 413") and closed, got[:200]
@@ -351,7 +351,7 @@ def smuggled(name):
 
 
 def smuggling(name):
-    """{what: bytes}, in each of which some reader sees a second request with the body of code_body(name)."""
+    """{name: bytes}, in each of which some reader sees a second request with the body of code_body(name)."""
     s = smuggled(name)
     e = b'{"code":"1"}'
     length = f"Content-Length: {len(e)}"
@@ -413,8 +413,8 @@ def smuggling(name):
 
 @quick
 def test_smuggling(daemon, stopped_by):
-    """Every way to say where a message ends that two readers read differently: one answer, an error, and the end of the connection;
-    and the request behind it was not executed: there is no session of its name."""
+    """Every ambiguous end of a message: one answer, an error, and the end of the connection; and the hidden request was not executed:
+    there is no session of its name."""
     lands = [what for what, data in smuggling("control").items() if would_execute(data, b"control")]
     landed(len(lands) >= 35, f"{len(lands)} of {len(smuggling('control'))} land on a gullible server")
     wrong = []
@@ -484,7 +484,7 @@ def test_pipelining(daemon, stopped_by):
 # ---- JSON --------------------------------------------------------------------------------------------------------------------
 
 def bodies():
-    """{what: (body, statuses)} for POST /execute."""
+    """{name: (body, statuses)} for POST /execute."""
     d, m = 1000000, b'{"code":"1","stdin":'
     return {
         "depth of a million": (b"[" * d + b"]" * d, {400}),
@@ -608,7 +608,7 @@ def vanish(s, how):
     if how == "reset":
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     elif how == "silent":
-        s.setsockopt(socket.IPPROTO_TCP, 19, 1)   # TCP_REPAIR: the socket goes, and tells nobody
+        s.setsockopt(socket.IPPROTO_TCP, 19, 1)   # TCP_REPAIR: the socket is closed without a packet
     elif how == "half":
         s.shutdown(socket.SHUT_WR)
         return
@@ -619,7 +619,7 @@ def vanish(s, how):
 @pytest.mark.parametrize("kind", ["answer", "stream", "websocket"])
 @pytest.mark.parametrize("how", ["close", "reset", "half"])
 def test_client_leaves_mid_run(daemon, kind, how, stopped_by):
-    """The client of a fresh sandbox goes away: what it ran is over at once, and its cell is gone."""
+    """The client of a fresh sandbox leaves: its code ends at once, and its cell is gone."""
     mark = unique("v")[:14]
     code = call_yourself(mark) + "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)"
     body = json.dumps({"code": code, "timeout": 60, **({"stream": True} if kind == "stream" else {})}).encode()
@@ -648,7 +648,7 @@ def test_client_leaves_mid_run(daemon, kind, how, stopped_by):
 
 @quick
 def test_client_becomes_silent(daemon, stopped_by):
-    """A client whose machine is gone: nothing tells of it, so the deadline ends what it ran."""
+    """A client whose machine is gone sends nothing, so the deadline ends its code."""
     mark = unique("v")[:14]
     body = json.dumps({"code": call_yourself(mark) + "import time; time.sleep(60)", "timeout": 1}).encode()
     s = daemon.connect()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_kernel.py - The kernels of `caisson serve`: what pretends to be the protocol, and the kernel as a victim."""
+"""test_serve_kernel.py - The kernels of `caisson serve`: forged protocol messages, and the kernel as a victim."""
 import hashlib
 import json
 import os
@@ -110,8 +110,8 @@ def forged_end(d, name, timing):
 
 @quick
 def test_a_perfect_forgery_is_found_out(daemon, stopped_by):
-    """The code knows its own id, says that it is done and well, and exits with 7. It may have that answer; but the session does
-    not live on as if nothing had been: the next answer says that the interpreter is another one."""
+    """The code knows its own id, reports that it is done and well, and exits with 7. It may get that answer; but the session does not
+    continue as if nothing had happened: the next answer reports a new interpreter."""
     b = bare(CHANNEL + "put(done('the-id'))\nos._exit(7)")
     landed(b.exit == 7 and any(b"execution_done" in x for x in b.lines), b)
     name = unique()
@@ -131,7 +131,7 @@ def test_exit_status_is_from_wait(daemon, stopped_by):
     stopped_by("exit status from wait")
 
 
-# Forged messages, and what becomes of the execution: "broken", or "ignored" when they are no business of the host.
+# Forged messages, and the fate of the execution: "broken", or "ignored" if the host does not handle them.
 MESSAGES = {
     "wrong id": ("done('0' * 32)", "broken"),
     "no id": ("b'{\"type\":\"execution_done\",\"exit_code\":0}\\n'", "broken"),
@@ -156,7 +156,7 @@ MESSAGES = {
 
 @quick
 def test_forged_messages(daemon, stopped_by):
-    """A forged message ends the execution that sent it, or is nobody's business; it never makes a success of a failure."""
+    """A forged message ends the execution that sent it, or is ignored; it never turns a failure into a success."""
     b = bare(CHANNEL + "".join(f"put({x})\n" for x, _ in MESSAGES.values()))
     wrong = []
     for name, (expression, expected) in MESSAGES.items():
@@ -188,7 +188,7 @@ def test_done_twice_and_early(daemon, stopped_by):
 
 @quick
 def test_for_another_session(daemon, stopped_by):
-    """A knows the id of B's execution and says that it is done: A is ended for it, B runs on."""
+    """A knows the id of B's execution and reports that it is done: A is ended for this, B continues."""
     a, b = unique("a"), unique("b")
     with Events(daemon, CHANNEL + "print(execution_id(), flush=True)\ntime.sleep(0.8)\nprint('whole')", session_id=b) as e:
         events = iter(e)
@@ -215,7 +215,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("name", some_quick(FLOODS, "input"))
 def test_floods_of_messages(daemon, name, stopped_by):
-    """Messages without end, whose answers nobody reads: the daemon does not grow, and serves others meanwhile."""
+    """Messages without end, whose answers are not read: the daemon does not grow, and serves others meanwhile."""
     line = FLOODS[name].encode() + b"\n"
     code = CHANNEL + f"block = {line!r} * {max(1, 60000 // len(line))}\nend = time.monotonic() + %s\n" \
         "while time.monotonic() < end: put(block)"
@@ -244,7 +244,7 @@ def test_messages_beside_output(daemon, stopped_by):
 
 @slow
 def test_session_floods_while_idle(daemon, stopped_by):
-    """Code that goes on to write on the channel when its execution is over: nobody is stopped by it, and DELETE ends it."""
+    """Code continues to write on the channel after its execution: nothing is blocked by it, and DELETE ends it."""
     name, mark = unique(), unique("i")[:12]
     code = CHANNEL + "import threading\n" + "block = b'{\"type\":\"display\"}\\n' * 3000\n" \
         "def flood():\n    while True: put(block)\n" + call_yourself(mark) + \
@@ -274,7 +274,7 @@ KILLS = {
 
 @pytest.mark.parametrize("name", some_quick(KILLS, "killed by a child", "exec", "exec and stay", "exit"))
 def test_kernel_is_killed_or_replaced(daemon, name, stopped_by):
-    """How the kernel's process ended is what wait says; the session goes on with another one, and says so."""
+    """wait reports how the kernel's process ended; the session continues with another one, and reports this."""
     how, exit_code = KILLS[name]
     code = f"import os, signal, subprocess, time\nx = 1\n{how}"
     b = Bare(code, seconds=0.5)
@@ -391,9 +391,9 @@ def test_planted_files_and_environment(daemon, stopped_by):
         r = daemon.execute(code, session_id=name, language=lang, timeout=30)
         assert r.status == "ok" and r.stdout == want, (lang, r)
     r = daemon.execute("import os; print(os.path.exists('/tmp/planted') and open('/tmp/planted').read())", session_id=name)
-    assert r.stdout == b"False\n", f"a kernel of the session ran what was planted: {r}"
+    assert r.stdout == b"False\n", f"a kernel of the session ran the planted code: {r}"
     r = daemon.execute("import os; print([os.listdir(d) for d in ('/workspace', '/tmp', '/home/agent')], os.environ.get('LD_PRELOAD'))")
-    assert r.stdout == b"[[], [], []] None\n", f"another sandbox sees what was planted: {r}"
+    assert r.stdout == b"[[], [], []] None\n", f"another sandbox sees the planted code: {r}"
     stopped_by("isolated interpreters (-I, --norc, --vanilla); fork from the zygote; a cell for each")
 
 
@@ -543,5 +543,5 @@ def test_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
     for s in sessions:
         r = daemon.execute("6 * 7", session_id=s)
         # A kernel that was quick enough has read its answers, and holds nothing any more.
-        assert r["result"] == {"text/plain": "42"} and (r["epoch"] >= 1 or name == "answers"), f"an idle kernel holds what it should not, and lives: {r}"
+        assert r["result"] == {"text/plain": "42"} and (r["epoch"] >= 1 or name == "answers"), f"an idle kernel holds too much memory, and lives: {r}"
     stopped_by("a smaller bound between executions")

@@ -53,7 +53,7 @@ os.wait()
 @quick
 @pytest.mark.parametrize("road", ["exec", "execute"])
 def test_kill_everything_in_a_sandbox(daemon, road, stopped_by):
-    """kill -9 -1, and every signal to pid 1: the sandbox loses what ran in it, says so, and goes on; nobody else notices."""
+    """kill -9 -1, and every signal to pid 1: the sandbox loses its processes, reports this, and continues; others are not affected."""
     with Box(daemon) as box, Box(daemon) as other:
         assert other.execute("x = 5")["status"] == "ok" and box.execute("y = 1")["status"] == "ok"
         inside, n = box.find()
@@ -74,7 +74,7 @@ def test_kill_everything_in_a_sandbox(daemon, road, stopped_by):
             canary.kill()
             canary.wait()
         r = box.execute("'y' in globals()")
-        if r["state"] == "reset":       # it was sent to the old kernel while that died, and says so
+        if r["state"] == "reset":       # the code was sent to the old kernel while that died, and reports it
             r = box.execute("'y' in globals()")
         assert r["result"]["text/plain"] == "False", r
         assert box.exec("echo", "again")["stdout"] == "again\n"
@@ -245,7 +245,7 @@ def test_uninterruptible(daemon, stopped_by):
 
 @quick
 def test_named_like_one_of_ours(daemon, stopped_by):
-    """A kernel that calls itself like the warden, init or the zygote is ended as what it is; the true ones stay."""
+    """A kernel that names itself like the warden, init or the zygote is ended as a kernel; the true ones stay."""
     for comm in ("caisson-warden", "caisson-front", "kthreadd"):
         name = unique()
         code = call_yourself(comm) + "import ctypes, os, signal\nlibc = ctypes.CDLL(None)\nlibc.prctl(1, 0); libc.prctl(36, 1); libc.prctl(4, 0)\n" \

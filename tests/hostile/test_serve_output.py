@@ -21,7 +21,7 @@ slow = pytest.mark.slow
 
 @functools.cache
 def yes():
-    """What `yes` writes in half a second, with nothing of ours around it."""
+    """The output of `yes` in half a second, with no layer of ours around it."""
     return control(["/usr/bin/yes"], timeout=0.5, begun=lambda p, _: p.out_bytes > 20 * MIB).out_bytes
 
 
@@ -86,7 +86,7 @@ def test_output_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
             client.send({"type": "execute", "code": code, "timeout": 1})
         with client:
             until(lambda: daemon.named(name), 10, "the flood")
-            gone(daemon, name, 6)          # although nobody took its output
+            gone(daemon, name, 6)          # although its output was not read
             if how == "events":
                 last = [(event, text) for event, text, _ in client][-1]
             else:
@@ -101,7 +101,7 @@ def test_output_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
 
 @slow
 def test_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
-    """Output that nobody reads, with a display now and then: the writers wait as they do without displays."""
+    """Output without a reader, with a display now and then: the writers wait as they do without displays."""
     code = CHANNEL + "block, end = b'x' * 60000, time.monotonic() + %s\nwhile time.monotonic() < end:\n" \
         "    os.write(1, block)\n    put(b'{\"type\":\"display\"}\\n' * 20)"
     b = Bare(code % 0.2)
@@ -154,7 +154,7 @@ def stream_times(daemon, names, times):
 
 @slow
 def test_half_of_64_clients_never_read(daemon, stopped_by):
-    """32 floods that nobody takes: the 32 who read have, at the 99th percentile, at most twice the time they have without them."""
+    """32 floods without readers: the 32 clients that read have, at the 99th percentile, at most twice the time they have without them."""
     landed(yes() > 20 * MIB, "yes")
     names = [unique("r") for _ in range(32)]
     stream_times(daemon, names, 2)  # sandboxes are made, and not counted
@@ -177,7 +177,7 @@ def test_half_of_64_clients_never_read(daemon, stopped_by):
 
 
 def until_still(daemon):
-    """Until no flood moves any more: all of them wait for their readers. How many there are."""
+    """Wait until no flood makes progress: all of them wait for their readers. Returns their number."""
     seen = []
 
     def still():
@@ -306,7 +306,7 @@ EVIL = "\x1b[31m\x1b]0;pwned\x07\r\n{\"level\":\"error\",\"event\":\"forged\"}\x
 @quick
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_output_forges_no_log_line(daemon, form, stopped_by):
-    """Nothing that a guest or a client says is a line of its own, or an escape sequence, in the log."""
+    """No text of a guest or a client is a line of its own, or an escape sequence, in the log."""
     shown = json.dumps({"x": EVIL}, ensure_ascii=False)
     landed("\x9b" in shown and "\u2028" in shown, "a log that only quotes would carry C1 and U+2028 as they are")
     with Daemon("--log-level", "debug", log_format=form) as d:
@@ -338,7 +338,7 @@ def test_output_forges_no_log_line(daemon, form, stopped_by):
 
 @quick
 def test_closes_its_streams(daemon, stopped_by):
-    """Closed descriptors: the code runs on, its end is heard, and the next execution is not lost."""
+    """Closed descriptors: the code continues, its end is reported, and the next execution is not lost."""
     code = "echo before; exec 0<&- 1>&- 2>&-; sleep 0.3; exit 5"
     c = control(["/bin/bash", "-c", code])
     landed(c.exit == 5 and c.stdout == b"before\n", c)
@@ -360,7 +360,7 @@ def test_closes_its_streams(daemon, stopped_by):
                                   "dup2(os.open('/dev/zero', os.O_RDWR), control.channel.in_fd)"],
                          ids=["all closed", "out is null", "in is zero"])
 def test_closes_the_channel(daemon, what, stopped_by):
-    """A kernel that cannot speak or hear any more ends, or is ended, soon or by the deadline; the session has another one."""
+    """A kernel whose channel is closed ends, or is ended, soon or by the deadline; the session gets another one."""
     code = f"import os\nfrom caisson_kernel import control\nos.{what}"
     b = bare(code)
     landed(not any(b"execution_done" in x for x in b.lines) or b.exit, b)
@@ -375,7 +375,7 @@ def test_closes_the_channel(daemon, what, stopped_by):
 
 @slow
 def test_kernel_main_thread_leaves(daemon, stopped_by):
-    """The kernel's main thread ends alone (exit, not exit_group): nobody is there to answer, the deadline is."""
+    """The kernel's main thread ends alone (exit, not exit_group): it answers nothing, and the deadline ends it."""
     code = "import ctypes, threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n" \
            "ctypes.CDLL(None).syscall(60, 0)"
     b = Bare(code, seconds=0.7)
@@ -443,7 +443,7 @@ def test_pipe_games(daemon, game, stopped_by):
 
 @slow
 def test_idle_sessions_cost_nothing(daemon, stopped_by):
-    """Half-closed streams, a stopped kernel and a full pipe are no reason to spin."""
+    """Half-closed streams, a stopped kernel and a full pipe cause no busy loop."""
     names = [unique() for _ in range(3)]
     daemon.execute("import os; os.close(1); os.close(2)", session_id=names[0])
     daemon.execute("import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.2; kill -STOP $PPID'])", session_id=names[1])

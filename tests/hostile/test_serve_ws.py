@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_ws.py - Frames that no client sends, floods of them, sockets that are never closed; what guests send through one."""
+"""test_serve_ws.py - Frames that no client sends, floods of them, sockets that are never closed; and messages of guests."""
 import contextlib
 import json
 import socket
@@ -90,7 +90,7 @@ BAD = {
 
 @quick
 def test_bad_websocket_frames(daemon, stopped_by):
-    """Each gets the close code that RFC 6455 has for it, and the end; what came with it was not executed."""
+    """Each gets the close code of RFC 6455 for it, and the connection ends; a message beside it was not executed."""
     taken = sum(GOOD in gullible(data) for data, _ in BAD.values())
     landed(taken >= 12, f"{taken} are good messages for somebody")
     wrong = []
@@ -140,7 +140,7 @@ def test_unusual_websocket_frames(daemon, stopped_by):
 @quick
 @pytest.mark.parametrize("what", ["pings", "pongs", "empty fragments", "single bytes", "messages", "empty messages"])
 def test_websocket_floods(daemon, what, stopped_by):
-    """Frames without end: the connection is ended with 1008, or served within bounds; nobody else waits."""
+    """Frames without end: the connection is ended with 1008, or served within bounds; other clients do not wait."""
     one = {"pings": frame(9, b"p" * 125), "pongs": frame(10, b"p" * 125), "empty fragments": frame(0, b"", fin=0),
            "single bytes": frame(0, b"a", fin=0), "messages": frame(1, b'{"type":"x"}'), "empty messages": frame(1, b"")}[what]
     landed(len(gullible(one * 1000)) == 1000, "frames")
@@ -166,7 +166,7 @@ def test_websocket_floods(daemon, what, stopped_by):
 
 @quick
 def test_websockets_never_closed(daemon, stopped_by):
-    """Two hundred sockets that say nothing, or half a frame, or a close without reading: others are served, and all ends when they do."""
+    """Two hundred sockets that send nothing, half a frame, or a close without reading: others are served, and everything ends with them."""
     before = daemon.descriptors()
     held = []
     try:
@@ -192,7 +192,7 @@ def test_websockets_never_closed(daemon, stopped_by):
 
 @slow
 def test_websocket_without_pongs_is_ended(daemon, stopped_by):
-    """A socket whose peer is silent: pinged after 30 s, ended after 30 more; one that answers stays, and its sandbox with it."""
+    """A socket whose peer is silent: pinged after 30 s, ended after 30 more; one that answers stays, with its sandbox."""
     with WebSocket(daemon, timeout=80) as silent, WebSocket(daemon, timeout=80) as alive:
         t = time.monotonic()
         assert alive.read()[0] == 9
@@ -241,7 +241,7 @@ def test_bad_websocket_handshakes(daemon, stopped_by):
 
 @quick
 def test_websocket_messages_out_of_place(daemon, stopped_by):
-    """Words of the protocol at the wrong time, with wrong types, for nobody: refused or ignored, and the socket serves on."""
+    """Messages of the protocol at the wrong time, with wrong types, without a recipient: refused or ignored, and the socket continues."""
     words = [{}, [], 1, "x", None, {"type": None}, {"type": 1}, {"type": "x" * 100000}, {"type": "done"}, {"type": "execute"},
              {"type": "execute", "code": 1}, {"type": "execute", "code": "1", "type2": 1}, {"type": "input_response"},
              {"type": "input_response", "id": {}, "value": []}, {"type": "input_response", "id": 2**62, "value": "x"}, {"type": "interrupt"},
@@ -278,7 +278,7 @@ MESSAGES = {
 @quick
 @pytest.mark.parametrize("name", MESSAGES)
 def test_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
-    """Whatever a kernel says, every message and every event that a client gets is valid JSON with the type that it has."""
+    """Whatever a kernel sends, every message and every event that a client gets is valid JSON with its type."""
     landed(MESSAGES[name] in bare(CHANNEL + "".join(f"put({m!r} + b'\\n')\n" for m in MESSAGES.values())).lines, name)
     code = CHANNEL + f"put({MESSAGES[name]!r} + b'\\n')\ntime.sleep(0.05)\nprint(2)"
     with WebSocket(daemon) as w:
@@ -297,7 +297,7 @@ def test_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
 @slow
 @pytest.mark.parametrize("flood", ["input_request", "display", "clear_output"])
 def test_floods_for_a_client_that_does_not_read(daemon, flood, stopped_by):
-    """Messages of a kernel that no cap of the result counts, to a socket that nobody reads: the queue ends, or the socket does."""
+    """Messages of a kernel that no limit of the result counts, to a socket that is not read: the queue ends, or the socket does."""
     mark = unique("w")[:14]
     line = json.dumps({"type": flood, "id": 1, "prompt": "p" * 2000, "data": {"text/plain": "x" * 2000}}).encode() + b"\n"
     code = CHANNEL + call_yourself(mark) + f"block = {line!r} * 20\nend = time.monotonic() + %s\nwhile time.monotonic() < end: put(block)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_zygote.py - One warm interpreter that forks everybody's kernels: what it may, what it shares, what its end means."""
+"""test_serve_zygote.py - One warm interpreter that forks the kernels of all owners: its rights, its shared memory, its end."""
 import contextlib
 import hashlib
 import os
@@ -79,7 +79,7 @@ def test_zygote_posture(daemon, stopped_by):
 
 @quick
 def test_zygote_sees_nothing_of_the_host(daemon, stopped_by):
-    """Files that anybody on the host can read and write are not there for it, and what it has cannot be written."""
+    """World-writable files of the host do not exist for it, and it cannot write the files that it has."""
     root = f"/proc/{daemon.zygote}/root"
     with Canary() as c:
         for path in c.files:
@@ -98,7 +98,7 @@ def test_zygote_sees_nothing_of_the_host(daemon, stopped_by):
 
 @quick
 def test_front_and_warden_posture(daemon, stopped_by):
-    """The front, which reads strangers' bytes, has no power at all; the warden has what `caisson run` gives it, and no more."""
+    """The front, which reads strangers' bytes, has no power; the warden has the same as for `caisson run`, and no more."""
     st = status_of(daemon.pid)
     for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert st[key] == ZERO, (key, st[key])
@@ -115,7 +115,7 @@ def test_front_and_warden_posture(daemon, stopped_by):
     stopped_by("own user, no capabilities, seccomp, Landlock")
 
 
-# How a kernel differs from a command of pid 1, on purpose: what the driver itself does, and one filter more on top of the same one.
+# Intended differences between a kernel and a command of pid 1: the actions of the driver itself, and one more filter on top of the same one.
 DRIVERS = {"fds", "exe", "environ", "inner pid", "SigCgt", "SigIgn", "SigBlk", "Threads", "posix timers", "Seccomp_filters",
            "timer slack", "ids"}
 KNOWN = {"cgroups", "oom_score_adj"}  # have tests of their own
@@ -132,7 +132,7 @@ def both_postures(d):
 
 @quick
 def test_kernel_posture_is_a_commands(daemon, stopped_by):
-    """Status, limits, namespaces, mounts, ids, priorities: a forked kernel is what a process is that the cell's pid 1 starts."""
+    """Status, limits, namespaces, mounts, ids, priorities: a forked kernel is like a process that the cell's pid 1 starts."""
     warm, cold, a, b = both_postures(daemon)
     out = [f"{k}: {a.get(k)!r} is not {b.get(k)!r}" for k in sorted((set(a) | set(b)) - DRIVERS - KNOWN) if a.get(k) != b.get(k)]
     out += [f"ids: {a['ids']} {b['ids']}"] if a["ids"] != b["ids"] else []
@@ -140,7 +140,7 @@ def test_kernel_posture_is_a_commands(daemon, stopped_by):
             if os.readlink(f"/proc/{warm}/ns/{n}") != os.readlink(f"/proc/{cold}/ns/{n}")]
     out += ["mounts"] if test_posture.mounts(warm) != test_posture.mounts(cold) else []
     out += ["root"] if os.stat(f"/proc/{warm}/root/").st_ino != os.stat(f"/proc/{cold}/root/").st_ino else []
-    assert not out, "a forked kernel is not what a command is:\n  " + "\n  ".join(out)
+    assert not out, "a forked kernel differs from a command:\n  " + "\n  ".join(out)
     assert b["Seccomp_filters"] == "1" and a["Seccomp_filters"] == "2", (a["Seccomp_filters"], b["Seccomp_filters"])
     declared = test_posture.COMMAND
     for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Groups", "Umask", "cwd", "root"):
@@ -177,7 +177,7 @@ def test_kernel_goes_first_when_memory_is_out(daemon, stopped_by):
 
 @quick
 def test_kernel_descriptors(daemon, stopped_by):
-    """A kernel that has just been forked has /dev/null, four pipes and what its loop needs; nothing of the zygote's or the host's."""
+    """A kernel that has just been forked has /dev/null, four pipes and the descriptors of its loop; none of the zygote's or the host's."""
     z = f"/proc/{daemon.zygote}/fd/"
     landed(any("socket:" in os.readlink(z + fd) for fd in os.listdir(z)), "the zygote has sockets")
     daemon_lib.refresh(daemon)
@@ -252,7 +252,7 @@ print(any(found))
 
 @quick
 def test_write_in_one_look_in_another(daemon, stopped_by):
-    """A writes into everything of its memory that is shared with anybody; B, forked before, and C, forked after, do not find it."""
+    """A writes into all of its memory that is shared with another process; B, forked before, and C, forked after, do not find it."""
     a, b, c = unique("a"), unique("b"), unique("c")
     text = secrets.token_bytes(16)
     child = (WRITE + "os.write(1, b'%d ' % n)\nos._exit(0)").replace("\n", "\n ")
@@ -263,7 +263,7 @@ def test_write_in_one_look_in_another(daemon, stopped_by):
     daemon.execute(f"TEXT = {text!r}\n{WRITE}", session_id=a)
     for name in (b, c):
         r = daemon.execute(f"TEXT = {text!r}\n{LOOK}", session_id=name)
-        assert r.stdout == b"False\n", "READ: what one sandbox wrote is in the memory of another one"
+        assert r.stdout == b"False\n", "READ: text of one sandbox is in the memory of another one"
     stopped_by("fork: copy on write")
 
 
@@ -346,7 +346,7 @@ with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb', 0) as mem:
         del data
 print(hits)
 """
-    # It finds its own copies (the needle itself, and pieces of what was read); in A there are a thousand more.
+    # It finds its own copies (the needle itself, and pieces of its reads); in A there are a thousand more.
     counts = [int(daemon.execute(inside, timeout=30, **where).stdout) for where in ({"session_id": a}, {"session_id": b}, {})]
     landed(counts[0] >= 1000, counts)
     assert max(counts[1:]) <= 8, f"READ: {counts}"
@@ -366,7 +366,7 @@ def test_random_streams_differ(daemon, stopped_by):
     code = "import os, random\nr = random.Random()\nfor _ in range(2):\n" \
         "    if not os.fork(): print(r.getrandbits(64), flush=True); os._exit(0)\n    os.wait()"
     c = control([PYTHON, "-c", code])
-    landed(len(set(c.stdout.split())) == 1 and len(c.stdout.split()) == 2, c)      # what was made before a fork goes on equally
+    landed(len(set(c.stdout.split())) == 1 and len(c.stdout.split()) == 2, c)      # objects that were made before a fork continue equally
     name = unique()
     drawn = []
     for i in range(10):
@@ -586,7 +586,7 @@ def test_kernels_outlive_their_zygote(stopped_by):
 
 @quick
 def test_zygote_is_stopped(stopped_by):
-    """A zygote that does not answer (SIGSTOP) holds nobody up for long, and fails nobody."""
+    """A zygote that does not answer (SIGSTOP) delays no request for long, and fails none."""
     with Daemon("--pool", 2) as d:
         z = d.zygote
         os.kill(z, signal.SIGSTOP)

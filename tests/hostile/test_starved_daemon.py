@@ -52,7 +52,7 @@ def few_files(n):
 
 @pytest.mark.parametrize("n", [pytest.param(128, marks=quick), 192, 256])
 def test_few_open_files(n, stopped_by):
-    """Sandboxes up to the limit: one too many is told at once, and why; the others do not notice, and their end makes room."""
+    """Sandboxes up to the limit: one too many is refused at once, with the reason; the others are not affected, and their end makes room."""
     with Daemon("--pool", "1", wrapper=few_files(n)) as d:
         names, refused = name_some(d, 60, "files")
         landed(refused, f"{n} open files were enough for {len(names)} sandboxes")
@@ -69,7 +69,7 @@ def test_few_open_files(n, stopped_by):
 
 @pytest.mark.parametrize("n", [8, 12, 16, 24, 32, 48, pytest.param(64, marks=quick)])
 def test_hardly_any_open_files(n):
-    """It starts and serves, or says in one line that files are what it lacks."""
+    """It starts and serves, or reports in one line that it lacks open files."""
     with state_dir() as state:
         d = Daemon("--pool", "0", state=state, wrapper=few_files(n), wait=False, env={"ASAN_OPTIONS": TRACED})
         try:
@@ -108,12 +108,12 @@ def limit_memory(d, more):
     p = subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--", "prlimit", f"--pid={d.pid}", f"--as={value}:unlimited"],
                        capture_output=True)
     if p.returncode:
-        pytest.skip(f"the limit of another process can not be set here: {p.stderr.decode().strip()}")
+        pytest.skip(f"the limit of another process cannot be set here: {p.stderr.decode().strip()}")
 
 
 @pytest.mark.parametrize("more", [0, 256 << 10, pytest.param(2 * MIB, marks=quick)])
 def test_no_memory_for_the_front(more):
-    """No memory for what it is asked: an error for who asks, no end of the daemon; and with memory all is well."""
+    """Without memory for a request, the client gets an error and the daemon continues; with memory everything works."""
     with Daemon("--pool", "1", "--max-output", "20000000") as d:
         d.execute("x = 'kept'", session_id="kept")
         limit_memory(d, more)
@@ -151,7 +151,7 @@ def test_guests_die_first_without_memory(stopped_by):
         with Daemon("--pool", "1", "--memory", "1G", wrapper=in_group(g)) as d:
             mine, warden = d.pid, d.warden
             for pid in (mine, warden):
-                assert int(read(ADJ.format(pid))) <= int(read(ADJ.format("self"))), "above whoever started it"
+                assert int(read(ADJ.format(pid))) <= int(read(ADJ.format("self"))), "its oom score is not above its starter's"
             assert all(int(read(ADJ.format(p))) >= 800 for p in (*d.cells(), *d.guests(), d.zygote))
             for _ in range(3):
                 r = d.request("POST", "/execute", {"code": HOG, "timeout": 60})
@@ -172,7 +172,7 @@ def test_unit_protects_the_daemon():
 
 
 def test_64_mib_for_the_whole_daemon():
-    """64 MiB for all of it together: it serves what fits, and refuses the rest with a word."""
+    """64 MiB for all of it together: it serves requests that fit, and refuses the rest with a message."""
     with group("l10-memory", memory=64 * MIB) as g, Daemon("--pool", "0", "--memory", "32M", wrapper=in_group(g)) as d:
         mine, warden = d.pid, d.warden
         seen = [try_run(d, "x = bytearray(20 << 20)\nprint(len(x))", session_id=unique())[0] for _ in range(6)]

@@ -5,7 +5,7 @@ strace refuses the N-th call of a kind, for N = 1, 2, ...: of the warden, of the
 behind a wrapper), and of the daemon from its first instruction to the end of one execution. Allocations of
 the front fail in test_failed_allocations.py; the programs behind it are static, and in those mmap fails instead.
 
-`make test` tries a few of each; `make hostile` as many as SWEEP says, spread over all; `make soak` (CAISSON_SWEEP=all) all of them.
+`make test` tries a few of each; `make hostile` the number in SWEEP, spread over all; `make soak` (CAISSON_SWEEP=all) all of them.
 """
 import collections
 import os
@@ -29,8 +29,8 @@ ALL_SECONDS = 3 * 3600  # for a part of all of them, instead of conftest's bound
 CRASH = re.compile(r"(killed by SIG(?!KILL|TERM|INT|PIPE)\w+|--- SIG(SEGV|ABRT|BUS|FPE|ILL|SYS) )")
 quick = pytest.mark.quick
 
-# The calls that may fail, and how. Not those that no kernel ever refuses (close, getpid), nor what ends a process by design; and not brk, which
-# fails by returning what it was: an error number is an address to the C library.
+# The calls that may fail, and how. Not those that the Linux kernel never refuses (close, getpid), nor those that end a process by design;
+# and not brk, which fails by returning the old value: the C library takes an error number for an address.
 OF_CELLS = {
     "openat": "EMFILE", "mkdir": "ENOSPC", "mkdirat": "ENOSPC", "mmap": "ENOMEM", "clone": "EAGAIN", "clone3": "EAGAIN",
     "socketpair": "EMFILE", "pipe2": "EMFILE", "sendmsg": "ENOBUFS", "recvmsg": "ENOMEM", "write": "ENOSPC", "pwrite64": "ENOSPC", "read": "EIO",
@@ -54,7 +54,7 @@ OF_THE_DAEMON = {
 }
 
 
-# The calls of a sanitizer itself, which ends when they are refused; and of its loader, in cells whose programs are else static.
+# The calls of a sanitizer itself, which ends when they are refused; and of its loader, in cells whose programs are otherwise static.
 RUNTIME = {"mmap"} if SANITIZED else set()
 LOADER = RUNTIME | {"read", "pread64", "openat", "fstat", "newfstatat"} if SANITIZED else set()
 
@@ -84,7 +84,7 @@ def counted(log):
 # ---- warden, cell and init ---------------------------------------------------------------------------------------------------
 
 class Cell:
-    """`caisson exec` from a copy of the programs, whose warden, and all that it starts, is traced."""
+    """`caisson exec` from a copy of the programs, whose warden, with all its children, is traced."""
 
     def __init__(self):
         self.dir = session().dir / "traced"
@@ -163,7 +163,7 @@ def test_faults_in_a_cell(part):
 # ---- the keeper, and the front ------------------------------------------------------------------------------------------------
 
 class Traced:
-    """A daemon one of whose processes is traced: from the keeper, by its parent; from the front, by a script in its place."""
+    """A daemon with one traced process: the keeper, by its parent; the front, by a script in its place."""
 
     def __init__(self, who):
         self.who, self.log, self.caisson = who, session().dir / f"{who}-trace", CAISSON
@@ -217,17 +217,17 @@ def check_answer(r, what):
 
 
 def alive_or_over(d, what):
-    """True while it serves; False when it ended as it should, with a word."""
+    """True while it serves; False when it ended properly, with a message."""
     code = d.p.poll()
     if code is None:
         return True
     assert code == 125, f"{what}: ended with {code}: {d.log_text()[-800:]}"
-    assert "caisson serve: " in d.log_text() or '"level":"error"' in d.log_text(), f"{what}: no word: {d.log_text()[-800:]}"
+    assert "caisson serve: " in d.log_text() or '"level":"error"' in d.log_text(), f"{what}: no message: {d.log_text()[-800:]}"
     return False
 
 
 def check_daemon(traced, state, name, error, n):
-    """A daemon whose N-th call fails, from its start to the end of an execution, and its end. How it went, in a word."""
+    """A daemon whose N-th call fails, from its start to the end of an execution, and its end. Returns the outcome as a word."""
     what = f"{name} #{n} of the {traced.who} failed with {error}"
     d = traced.daemon("-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={n}", state=state, wait=False)
     try:

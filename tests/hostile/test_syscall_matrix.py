@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The syscall matrix: what the kernel answers in a cell is what policy/cell.policy says.
+"""The syscall matrix: in a cell the Linux kernel answers as policy/cell.policy states.
 
 Rows K39 and K43 to K55 of README.md, as far as one call can show them. The policy is read
 here a second time, by a parser that shares nothing with the C one, and every number is called from
@@ -173,7 +173,7 @@ def test_foreign_entries(policy, filtered):
 
 
 def test_unlisted_numbers(policy, filtered):
-    """Numbers that nobody has decided on, to well above the newest, get the default."""
+    """Numbers that the policy does not list, to well above the newest, get the default."""
     highest = max(policy.names)
     unlisted = {nr: what for (abi, nr), what in filtered.items()
                 if abi == "x86_64" and nr not in policy.names}
@@ -196,7 +196,7 @@ def test_denied_numbers(policy, filtered):
 
 
 def test_allowed_numbers(policy, filtered, control):
-    """Allowed calls reach the kernel: they get what they get without a filter."""
+    """Allowed calls reach the Linux kernel: they get the same answers as without a filter."""
     wrong, absent = [], []
     for number, name in policy.names.items():
         if policy.rules[name][0] == "deny":
@@ -215,7 +215,7 @@ def test_allowed_numbers(policy, filtered, control):
 
 
 def test_positive_control(policy, control):
-    """Without the filter the payload reaches what the filter is there for."""
+    """Without the filter the payload reaches the calls that the filter refuses."""
     for name in ("io_uring_setup", "keyctl", "ptrace", "bpf", "userfaultfd", "perf_event_open",
                  "open_by_handle_at", "setns", "clone3"):
         what = control["x86_64", policy.number(name)]
@@ -276,7 +276,7 @@ def checked_calls(policy):
     calls = []
     for name, rule in policy.rules.items():
         if rule[0] == "check":
-            assert name in SAFE_ARGS, f"say in SAFE_ARGS how to call {name} without harm"
+            assert name in SAFE_ARGS, f"add to SAFE_ARGS how to call {name} without harm"
             calls += around(policy, name)
     socket, socketpair = policy.number("socket"), policy.number("socketpair")
     for family in (*range(51), 0xFFFF, HIGH + 16, HIGH + 2):
@@ -311,7 +311,7 @@ def checked(policy, payload_dir):
 
 
 def test_checked_arguments(policy, checked):
-    """Sockets, clone flags, terminal ioctls, personality, prctl: each value as the policy says."""
+    """Sockets, clone flags, terminal ioctls, personality, prctl: each value as in the policy."""
     wrong, told_apart = [], set()
     for (number, args), (what, without) in checked.items():
         want = policy.decide("x86_64", number, args)
@@ -356,7 +356,7 @@ def test_terminal_ioctls(policy, checked, request_number):
 
 
 def test_good_program_afterwards(filtered, control):
-    """After all that, a cell still runs what it should."""
+    """After all that, a cell still runs an honest program."""
     assert filtered and control
     done = subprocess.run([CAISSON, "exec", "--", "/bin/echo", "fine"], capture_output=True,
                           text=True, timeout=30, check=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_takeover.py - Each process of ours is taken over in turn, by a debugger, and made to try everything that it must not be able to do.
 
-SECURITY.md says of each what one who takes it over gets; MAY below says the same as a list of attempts that land, and
+SECURITY.md states what an attacker who takes a process over gets; MAY below lists the same as attempts that land, and
 everything else has to fail. The attempts are in takeover_lib.py, docs/adversary.md has the results in words.
 """
 import contextlib
@@ -104,7 +104,7 @@ PROCESSES = {
 CELL = {"fork", "vfork", "make executable memory", "become dumpable", "listen on TCP"}
 MAY = {
     "front": set(),
-    "gate": {"connect over TCP", "send over UDP"},      # what it is for
+    "gate": {"connect over TCP", "send over UDP"},      # its purpose
     "workspace store": {"fork", "vfork"},                         # a process per request
     "package store": set(),
     "image opener": set(),
@@ -138,7 +138,7 @@ def test_what_it_can_reach(daemon, host, name, stopped_by):
     daemon_lib.refresh(daemon)  # a cell that stays
     got = landed_of(PROCESSES[name](daemon), host)
     host.check(hits=("tcp", "udp") if "connect over TCP" in MAY[name] else ())
-    assert got == MAY[name], f"beyond: {sorted(got - MAY[name])}; said to be possible and is not: {sorted(MAY[name] - got)}"
+    assert got == MAY[name], f"beyond: {sorted(got - MAY[name])}; documented as possible, and not possible: {sorted(MAY[name] - got)}"
     stopped_by("user, namespaces, Landlock, filter")
 
 
@@ -197,7 +197,7 @@ INIT_EXEC = 2
 
 
 def exec_in_cell(p, channel, stdin, argv):
-    """Ask init, as the front, for a command with that descriptor as its stdin; what it printed."""
+    """Ask init, as the front, for a command with that descriptor as its stdin; returns its output."""
     blob = z("/workspace") + z("") + b"".join(z(a) for a in argv) + z("PATH=/usr/bin:/bin")
     memory = p.call("memfd_create", z("blob"), 3).ret
     p.call("write", memory, blob, len(blob))
@@ -214,7 +214,7 @@ def exec_in_cell(p, channel, stdin, argv):
 @quick
 @pytest.mark.parametrize("what", ["/packages", "/state/packages", "/ledger", "/proc/"])
 def test_front_gives_a_directory_to_a_cell(daemon, host, what, stopped_by):
-    """A front and code in a cell work together: a directory of the host, as somebody's stdin, would lead the code out of its cell."""
+    """A front and code in a cell cooperate: a directory of the host as stdin would lead the code out of its cell."""
     name = unique()
     daemon.execute("1", session_id=name)
     init = next(c for c in daemon.cells() if os.readlink(f"/proc/{c}/ns/pid") == os.readlink(f"/proc/{kernel_of(daemon, name)}/ns/pid"))
@@ -245,7 +245,7 @@ def test_front_has_nothing_of_its_starter(daemon, stopped_by):
 
 @quick
 def test_front_holds_no_other_file(daemon, files, stopped_by):
-    """Of files the front has its own, the drivers, public certificates and what the kernel says of itself; and none can be written but its own."""
+    """The front has its own files, the drivers, public certificates and files about the Linux kernel; only its own are writable."""
     state = str(daemon.state)
     for fd, name in descriptors(daemon.pid).items():
         if not name.startswith("/") or name.startswith(("/dev/null", "/memfd:", "/proc/meminfo", f"/proc/{daemon.pid}/")):
@@ -294,7 +294,7 @@ def ask_mounter(p, fd, op, key, size=1 << 20, files=16):
 
 @quick
 def test_workspace_store_cannot_make_the_mounter_mount_anything_else(daemon, host, stopped_by):
-    """Keys that are paths, links in the place of directories, sizes without end: the volume mounter, who is root, does none of it."""
+    """Keys that are paths, links in the place of directories, sizes without end: the volume mounter, which is root, does none of it."""
     mounter, store = workspace_store_of(daemon)
     key = os.urandom(16).hex().encode()
     before = Path("/proc/self/mountinfo").read_text(), sorted(os.listdir(daemon.state / "volumes"))
@@ -396,7 +396,7 @@ def test_unpacker_has_the_layer_alone(files, host, step, stopped_by):
 
 @quick
 def test_image_opener_without_a_store_reads_nothing(daemon, files, stopped_by):
-    """Before the first image is pulled the image opener can still open the store, so it must not read what a stranger sends."""
+    """Before the first image is pulled the image opener can still open the store, so it must not read input of strangers."""
     with Daemon("--pool", 0, "--image-store", files / unique("none")) as d:
         opener = child(d.pid, "caisson-image-opener")
         line = other_end(opener, 3, d.pid)

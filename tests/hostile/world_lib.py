@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """world_lib.py - A world of two network namespaces for the tests of egress, and a daemon in one of them.
 
-The daemon lives in one namespace, everything that it could reach in the other, and one wire is between them: what was sent
-is counted at the far end of the wire, by the kernel. The addresses are what they are on the internet: public, private, a
+The daemon lives in one namespace, everything that it could reach in the other, and one wire is between them: packets are
+counted at the far end of the wire, by the Linux kernel. The addresses are as on the internet: public, private, a
 cloud's metadata.
 """
 import ctypes
@@ -19,7 +19,7 @@ from egress_lib import Resolver, Server, Web, echo  # noqa: E402
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
-US, WORLD = "11.0.0.1", "11.0.0.2"  # public, as far as anybody can tell
+US, WORLD = "11.0.0.1", "11.0.0.2"  # public, as far as programs can tell
 US6, WORLD6 = "2a0f::1", "2a0f::2"
 PRIVATE = ["10.7.0.1", "172.16.3.4", "192.168.9.9", "100.64.1.1", "fd12::9", "198.18.9.9"]
 METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"]
@@ -49,7 +49,7 @@ class Namespace:
 
 
 def inside(ns, fn, *args, **kw):
-    """fn in a thread that lives in that namespace; what it opens stays there."""
+    """Run fn in a thread that lives in that namespace; its sockets stay there."""
     out = []
 
     def run():
@@ -156,7 +156,7 @@ def udp(host, port, data=b"hi"):
 
 
 def attempts(box, code):
-    """{what: (outcome, milliseconds)} of a program that uses attempt()."""
+    """{name: (outcome, milliseconds)} of a program that uses attempt()."""
     r = box.execute(TRY + code)
     assert r["status"] == "ok", r
     return {w: (o, float(ms)) for w, o, ms in (line.split("|") for line in r["stdout"].splitlines())}

@@ -34,7 +34,7 @@ def pytest_sessionfinish(session):
 
 
 def pytest_collection_modifyitems(items):
-    """An ordinary user without delegated cgroups can make no whole cell: say so, once, instead of failing everywhere."""
+    """An ordinary user without delegated cgroups cannot make a whole cell: report this once, instead of failing everywhere."""
     if process.IS_ROOT:
         return
     r = integ_lib.run("exec", "--", "true")
@@ -52,7 +52,7 @@ def pytest_report_header(config):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """A skip is never silent: say what did not run, and why."""
+    """Report each skipped test and the reason."""
     by_reason = {}
     for report in terminalreporter.stats.get("skipped", []):
         by_reason.setdefault(report.longrepr[2], []).append(report.nodeid)
@@ -79,7 +79,7 @@ def state(tmp_path):
 
 @pytest.fixture
 def started():
-    """A function like integ_lib.start(), whose processes are gone when the test is over."""
+    """A function like integ_lib.start(), whose processes are ended after the test."""
     all_of_them = []
 
     def begin(*args, **kw):

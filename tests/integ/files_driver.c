@@ -4,19 +4,21 @@
  *
  * usage: files-driver STATE_DIR [MEMORY_MIB DISK_MIB PIDS]
  *
- * Makes one cell, says "ready", and obeys lines on stdin; bytes travel as hexadecimal digits ("-":
- * none).
+ * Makes one cell, prints "ready", and takes commands from stdin, one per line. Bytes are
+ * hexadecimal digits ("-": none).
  *
- *   sh HEX                     run a shell script: "out HEX", "exited STATUS"
+ *   sh HEX              run a shell script: "out HEX", "exited STATUS"
  *   call OP FLAGS MODE DEPTH OFFSET LENGTH LIMIT PATH TO INPUT
- *                              one file call to its end. INPUT: digits, "abort:" and digits to hang
- * up before the end, "zeros:N", or "raw:" and digits for bytes without frames open (as call) start
- * one and leave it running next                       what it says now, waiting for something
- *   hangup                     close its pipes and wait for its end
- *   repeat N (as call)         the call N times; one line with how often each errno came. A watch,
- * which has no end, is hung up at its first event, or with the offset 1 at its first word needle
- * HEX                 from now on count the pieces of content, names and targets that hold these
- *                              bytes: the last word of "errors"
+ *                       one file call to its end. INPUT: digits, "abort:" and digits to close
+ *                       before the end, "zeros:N", or "raw:" and digits for bytes without frames
+ *   open (as call)      start a call and leave it running
+ *   next                wait for its next messages and print them
+ *   hangup              close its pipes and wait for its end
+ *   repeat N (as call)  the call N times; one line with the number of each errno. A watch, which
+ *                       has no end, is closed at its first event, or with the offset 1 at its
+ *                       first message
+ *   needle HEX          from now on count the pieces of content, names and targets that contain
+ *                       these bytes: the last word of "errors"
  *
  * Answers: stat, data, event, end, failed, exited; then ".".
  */

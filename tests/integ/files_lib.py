@@ -83,7 +83,7 @@ class Answer:
 
 
 class FilesCell:
-    """One cell. Everything that is called waits for its answer."""
+    """One cell. Every call waits for its answer."""
 
     def __init__(self, memory_mib=512, disk_mib=256, pids=64, state=None):
         self.dir = Path(tempfile.mkdtemp(prefix="caisson-files-"))

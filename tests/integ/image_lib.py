@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""image_lib.py - Images made by hand, registries to pull them from, and eyes for what became of them.
+"""image_lib.py - Images made by hand, registries to pull them from, and functions that inspect the results.
 
 The real registry is Debian's docker-registry, filled by skopeo. The other one is a few lines of Python that serve a
 layout and misbehave as a test says; it writes down every request, with its headers.
@@ -74,7 +74,7 @@ def compress(data, how):
 
 
 class Layout:
-    """An OCI layout. Layers are tar archives, or (what is stored, diff_id, media type) to lie."""
+    """An OCI layout. Layers are tar archives, or (stored bytes, diff_id, media type) to lie."""
 
     def __init__(self, path, layers, how="gzip", tag="latest", config=None, arch="amd64", index_of=()):
         self.path = Path(path)
@@ -166,7 +166,7 @@ class Registry:
 
 
 class Misbehaving:
-    """Serves a layout under /v2/x/. Attributes say how it misbehaves; `requests` is what it was asked."""
+    """Serves a layout under /v2/x/. Attributes choose how it misbehaves; `requests` has its requests."""
 
     def __init__(self, layout, ssl_context=None):
         self.layout = layout
@@ -312,7 +312,7 @@ def nothing_in(store):
 def merged(store, ref, base=ID_BASE):
     """The view of a cell: the layers as an overlay, dumped."""
     lower = ":".join(str(d) for d in reversed(layer_dirs(store, ref)))
-    # One lower layer alone is no overlay: an empty one below makes two.
+    # A single lower layer makes no overlay: an empty one below makes two.
     out = subprocess.run(["unshare", "-m", "sh", "-ec",
                           'e=$(mktemp -d); mount -t overlay overlay -o "ro,userxattr,lowerdir=$1:$e" /mnt; "$2" "$3" /mnt "$4"; rmdir "$e"',
                           "sh", lower, sys.executable, tree_dump.__file__, str(base)], stdout=subprocess.PIPE, check=True)

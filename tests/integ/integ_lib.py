@@ -2,9 +2,8 @@
 """integ_lib.py - Shared by the integration tests: the binary, a bounded place to run it, and eyes.
 
 The tests drive the real binary as a person would and judge it from outside. Everything they start
-lives in one cgroup per hierarchy, made for this session below our own (Place): it bounds what a
-test that goes wrong can take from the machine, and it makes "nothing is left" a question with an
-exact answer, whatever else runs on the machine at the same time.
+lives in one cgroup per hierarchy, made for this session below our own (Place): it bounds the resources of
+a test that goes wrong, and "nothing is left" can be checked exactly, whatever else runs on the machine.
 """
 import ctypes
 import fcntl
@@ -55,7 +54,7 @@ class Result:
 
 
 def clean_env(**extra):
-    """The environment without anything that changes what caisson does."""
+    """The environment without variables that change the behaviour of caisson."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("CAISSON_")}
     env.setdefault("ASAN_OPTIONS", "detect_leaks=0")
     env["CAISSON_STATE"] = str(Place.state)
@@ -100,7 +99,7 @@ def as_user(uid=USER):
 
 
 def family(pid):
-    """(warden, init) of a caisson, None for what is not there (yet)."""
+    """(warden, init) of a caisson, None for a process that does not exist (yet)."""
     warden = next((p for p in children(pid) if name_of(p) == "caisson-warden"), None)
     init = next((p for p in children(warden) if name_of(p) == "caisson-init"), None) if warden else None
     return warden, init
@@ -157,7 +156,7 @@ def hierarchies():
 
 
 class Place:
-    """Our own cgroups and mount namespace, and what is in them."""
+    """Our own cgroups and mount namespace, and their content."""
     state = Path("/nonexistent")  # of the session; a test may use another
     dirs = {}                     # controllers -> directory made for this session
     mounts = []
@@ -189,7 +188,7 @@ class Place:
 
     @classmethod
     def own_mounts(cls):
-        """A mount namespace of our own: nobody else's mounts come and go in the lists we compare."""
+        """A mount namespace of our own: mounts of others do not change the lists that we compare."""
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.unshare(0x00020000) == 0:  # CLONE_NEWNS
             libc.mount(None, b"/", None, 0x4000 | (1 << 18), None)  # MS_REC | MS_PRIVATE
@@ -197,7 +196,7 @@ class Place:
 
     @classmethod
     def purge(cls):
-        """End what a failed test left, so that it is not blamed on the next one."""
+        """End the leftovers of a failed test, so that the next one is not blamed for them."""
         for pid in cls.processes():
             try:
                 os.kill(pid, signal.SIGKILL)  # it is in our own cgroup: a test started it
@@ -265,7 +264,7 @@ def records(state=None):
 
 
 def leftovers(state=None):
-    """One line for each thing that a finished caisson has no right to leave."""
+    """One line for each leftover of a finished caisson."""
     left = ["process %d (%s)" % (p, name_of(p)) for p in Place.processes()]
     left += ["cgroup %s" % c for c in Place.cgroups()]
     left += ["record %s" % r for r in records(state)]

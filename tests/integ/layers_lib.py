@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """layers_lib.py - Images for the tests, of this machine's own programs, in a store of their own.
 
-An image is given as layers, each a dict from a path to what is there: bytes or text (a file, mode 0755), Link(target),
-GONE (a name that this layer takes away), a Path of the machine (copied with what it needs to run), or None (a
-directory). The store is written as src/image/store.h says.
+An image is given as layers, each a dict from a path to its content: bytes or text (a file, mode 0755), Link(target), GONE (a name
+that this layer removes), a Path of the machine (copied with the libraries that it needs), or None (a directory). The store is
+written as in src/image/image_store.h.
 """
 import hashlib
 import json

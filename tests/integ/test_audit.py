@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_audit.py - `caisson audit` against ledgers that were written, changed by hand, cut, and left by crashes.
 
-The definition of a line is written down a second time here, from docs/protocol/ledger.md: what the C
-code writes is checked by this one, and what this one writes is checked by `caisson audit verify`.
+The definition of a line is written a second time here, from docs/protocol/ledger.md: this code checks the lines of the C
+code, and `caisson audit verify` checks the lines of this code.
 """
 import hashlib
 import json
@@ -69,7 +69,7 @@ def read_all(state):
 
 
 class Writer:
-    """The C code, as a process that can be told and killed."""
+    """The C code, as a process that takes commands and can be killed."""
 
     def __init__(self, directory, file_bytes=0, prefix=()):
         self.p = subprocess.Popen([*prefix, str(WRITER), str(directory), str(file_bytes)], stdin=subprocess.PIPE,
@@ -272,7 +272,7 @@ def test_a_damaged_line_stops_the_start(state, writer):
 
 
 def test_kill_minus_nine_at_any_moment(state, writer):
-    """Whatever was said to be written is there afterwards, and the chain is whole."""
+    """Every line that was confirmed is there afterwards, and the chain is whole."""
     (state / "ledger").mkdir(parents=True)
     rng, acknowledged = random.Random(1), 0
     for _ in range(30):
@@ -321,7 +321,7 @@ def test_full_disk_loses_and_tears_nothing(state, small_disk, writer):
     for _ in range(3):
         assert w.append(text="y" * 200)[:2] == ["error", "ENOSPC"]
     assert len(read_all(state)) == good and verify(state).code == 0
-    # A start on the full disk goes well; only what it cannot record does not.
+    # A start on the full disk succeeds; only operations that it cannot record fail.
     w.close()
     w = writer(small_disk)
     assert w.first[:2] == ["ok", str(good)]

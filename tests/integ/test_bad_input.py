@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_bad_input.py - Wrong use and poor machines: one clear line, exit code 125, and nothing created.
 
-Each case says which words the line must hold: the field that is wrong, and something of the fix.
+Each case has the words that the line must contain: the wrong field, and a part of the remedy.
 """
 import os
 import shutil
@@ -17,7 +17,7 @@ from process import BIN, HANG
 
 
 def refused(r, *words, code=125, warnings=0):
-    """One line that names what it must, the documented code, and no output of a program."""
+    """One line with the required words, the documented exit code, and no output of a program."""
     lines = r.lines()
     assert r.code == code and r.out == b"", r
     assert len(lines) == 1 + warnings and lines[-1].startswith("caisson: "), r
@@ -341,7 +341,7 @@ def test_kernel_without_user_namespaces_for_an_ordinary_user(shared_dir):
 
 @needs_program("unshare", "util-linux")
 def test_root_of_a_container_with_few_ids(tmp_path):
-    """Root by name, with one id: what rootless containers give. It works as for a user, or says what is missing."""
+    """Root by name, with one id, as in rootless containers. It works as for a user, or names the missing part."""
     r = run("exec", "--without", "cgroup", "--state", tmp_path / "s", "--", "id", "-u",
             prefix=["unshare", "-U", "--map-root-user", "--"])
     if r.code == 0:
@@ -467,7 +467,7 @@ def test_a_request_for_a_zygote_that_is_not_ours(tmp_path):
 
 
 def test_a_request_without_a_number(tmp_path):
-    """Answers come in any order: one that cannot be told from others is not given work."""
+    """Answers come in any order: a request that cannot be told from others is refused."""
     request = bytearray(request_size(tmp_path))
     request[8:16] = struct.pack("Q", 0)
     answer = ask_warden(tmp_path, bytes(request))

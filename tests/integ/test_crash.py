@@ -37,14 +37,14 @@ CHANGING = {"mkdir", "mkdirat", "openat", "flock", "write", "pwrite64", "rename"
             "clone", "clone3", "vfork", "fork", "sendmsg", "recvmsg", "sendto", "recvfrom", "pidfd_send_signal", "kill", "wait4",
             "waitid", "poll", "unlink", "unlinkat", "rmdir", "open_tree", "mount_setattr", "socketpair", "eventfd2",
             "epoll_ctl", "exit_group"}
-# Of the child between clone and exec, and of init: calls that nobody else of caisson makes.
+# Calls of the child between clone and exec, and of init, that no other process of caisson makes.
 CHILD = {"mount", "setresuid", "setresgid", "setgroups", "unshare", "fsopen", "fsconfig", "fsmount", "move_mount", "symlinkat", "fchmodat",
          "fchownat", "pivot_root", "umount2", "sethostname", "setsid", "dup2", "close_range", "execveat", "landlock_create_ruleset",
          "landlock_restrict_self", "seccomp", "signalfd4", "statfs", "chdir"}
 
 
 def next_start_leaves_nothing(state, what):
-    # The kernel lets go of a dying warden's lock a moment after its client has heard of the death.
+    # The Linux kernel releases a dying warden's lock a moment after its client has noticed the death.
     wait_until(lambda: not any(name_of(p) in ("caisson", "caisson-warden", "strace") for p in Place.processes()))
     r = run("exec", "--state", state, "--", "true")
     assert (r.code, r.err) == (0, b""), "after %s: %r" % (what, r)
@@ -111,7 +111,7 @@ class Traced:
 
 
 def some(points):
-    """All of them; a sanitized build is slower and loads libraries, there a selection is enough."""
+    """All of them; a sanitized build is slower and loads libraries, so a selection is enough there."""
     return points[::len(points) // 30 + 1] if SANITIZED else points
 
 
@@ -136,7 +136,7 @@ def test_killed_at_every_step(tmp_path, state, target, wanted, least):
 
 @needs_program("strace")
 def test_killed_at_every_step_of_the_sweep(tmp_path, state):
-    """The sweeper may die, too: what it did not finish, the next one does."""
+    """The process that cleans up may die, too: the next one does the rest."""
     t = Traced(tmp_path / "tree", state, tmp_path, "warden")
     leave_a_dead_cell(state)
     sweep = t.points({"openat", "unlinkat", "flock", "write", "pread64", "rmdir", "kill", "pidfd_send_signal"}, until="recvmsg")
@@ -350,7 +350,7 @@ def test_odd_things_in_the_journal_do_no_harm(state):
 
 
 def test_slot_that_is_taken_is_not_used(state):
-    """4096 slots, all but a few locked by somebody: the cell finds a free one, and without any it says so."""
+    """4096 slots, all but a few locked by others: the cell finds a free one, and reports when there is none."""
     cells = state / "cells"
     cells.mkdir(parents=True)
     state.chmod(0o700)

@@ -58,7 +58,7 @@ def test_read_follows_links_inside_the_cell(cell):
     cell.sh("echo in > t; ln -s /workspace/t abs; ln -s ../workspace/t rel; ln -s /etc/passwd etc")
     assert cell.ok(READ, "abs").data == b"in\n"
     assert cell.ok(READ, "rel").data == b"in\n"
-    # The cell's own, which has the cell's user and nobody of the host.
+    # The cell's own file, which has the cell's user and no user of the host.
     assert b"agent" in cell.ok(READ, "etc").data
 
 
@@ -162,7 +162,7 @@ def test_write_fails_and_leaves_nothing(cell):
         a = cell.call(WRITE, path, data=b"content")
         assert a.error == error or (error is None and a.error), (path, a)
         assert a.status == 0
-    # The host hangs up before the end, or sends what is no frame.
+    # The host closes before the end, or sends bytes that are not a frame.
     assert cell.call(WRITE, "f", data="abort:" + b"half".hex()).error == "ECANCELED"
     assert cell.call(WRITE, "f", data="raw:").error == "ECANCELED"
     assert cell.call(WRITE, "f", data="raw:" + struct.pack("II", 2, 1 << 20).hex()).error == "EPROTO"
@@ -400,7 +400,7 @@ def test_watch_a_file_a_flood_and_the_end(cell):
     cell.ask("hangup")
     cell.open(WATCH, "d")
     cell.ask("next")
-    # More than the kernel queues while nobody reads.
+    # More than the Linux kernel queues without a reader.
     cell.sh("cd d; for i in 1 2 3; do seq 20000 | sed 's/^/a-rather-long-name-for-a-file-/' | xargs touch;"
             "seq 20000 | sed 's/^/a-rather-long-name-for-a-file-/' | xargs rm; done")
     gather(cell, ("overflow", "", ""))

@@ -93,7 +93,7 @@ def test_wrong_password(tmp_path, store, registry):
 
 
 def test_corrupted_blob(tmp_path, store, registry):
-    """One byte of a layer is another: an error that says so, and nothing is left."""
+    """One byte of a layer differs: an error with this reason, and nothing is left."""
     layout = Layout(tmp_path / "img", [BOTTOM, TOP])
     ref = registry.push(layout, "a")
     blob = registry.stored(layout.layers[0]["digest"])
@@ -134,7 +134,7 @@ def test_layers_are_shared_and_collected(tmp_path, store, registry):
 # ---- a registry that misbehaves -------------------------------------------------------------------------------
 
 def test_interrupted_is_resumed(tmp_path, store, bad):
-    """Killed in mid-layer, the next pull asks for the rest only; and so does one whose connections are cut."""
+    """After a kill in the middle of a layer, the next pull asks only for the rest; and so does a pull whose connections are cut."""
     big = tar(entry("big", os.urandom(3 << 20)))
     layout = Layout(tmp_path / "img", [big], "zstd")
     digest, size = layout.layers[0]["digest"], layout.layers[0]["size"]
@@ -166,7 +166,7 @@ def test_what_can_not_be_resumed_begins_anew(tmp_path, store, bad):
     assert image("pull", server.ref, store=store).code == 0
     image("rm", server.ref, store=store)
 
-    # And what lies there may be wrong.
+    # The existing part may be wrong.
     server.ranges = True
     (store / "tmp" / ("part-" + digest[7:])).write_bytes(b"\0" * 1000)
     assert image("pull", server.ref, store=store).code == 0
@@ -273,7 +273,7 @@ def test_allowed(tmp_path, store, bad):
 # ---- archives -----------------------------------------------------------------------------------------------------
 
 def test_import(tmp_path, store):
-    """A layout as a directory and as an archive, and what docker save writes: the same layers."""
+    """A layout as a directory and as an archive, and an archive of docker save: the same layers."""
     layout = Layout(tmp_path / "img", [BOTTOM, TOP], tag="r.io/x/y:1")
     assert image("import", layout.path, store=store).out.split()[0] == b"r.io/x/y:1"
     packed = tmp_path / "img.tar"
@@ -311,7 +311,7 @@ def test_import_of_other_than_images(tmp_path, store):
 
 
 def test_a_layer_that_unpacks_to_something_else(tmp_path, store):
-    """Its compressed bytes are what the manifest says; what comes out is not what the configuration says."""
+    """Its compressed bytes match the manifest; the unpacked ones do not match the configuration."""
     data = compress(BOTTOM, "gzip")
     layout = Layout(tmp_path / "img", [(data, sha256(TOP), "+gzip")], tag="x:1")
     r = image("import", layout.path, store=store)
@@ -379,7 +379,7 @@ def test_ordinary_user(shared_dir):
 
 
 def test_two_at_once(tmp_path, store, bad):
-    """The second waits for the first, says so, and has nothing left to load."""
+    """The second waits for the first, reports this, and has nothing left to load."""
     layout = Layout(tmp_path / "img", [tar(entry("big", os.urandom(100_000)))], "")
     server = bad(layout)
     digest = layout.layers[0]["digest"]

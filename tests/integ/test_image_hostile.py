@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_image_hostile.py - Layers that were made to do harm.
 
-Each is refused with a word that says why, and nothing is left of it; or it is harmless, which is looked at from
-outside: beside the store lie files that must stay as they are, and in the layer nothing may be but what a program in a
-cell could have made, and whiteouts.
+Each is refused with a reason, and nothing is left of it; or it is harmless, which is judged from outside: files beside the
+store must stay unchanged, and the layer may contain only files that a program in a cell could have made, and whiteouts.
 """
 import gzip
 import os
@@ -96,7 +95,7 @@ REFUSED = {
     "pax-of-gigabytes": (header("p", 3 << 30, b"x") + b"1" * 512, b""),
     "gnu-name-of-gigabytes": (header("././@LongLink", 3 << 30, b"L") + b"1" * 512, b""),
 }
-# Compressed: what is stored, not what comes out.
+# Compressed: the stored size, not the unpacked one.
 BOMBS = {
     "gzip-bomb": lambda: (zeros(["gzip", "-9"], 300), b"too much for its size"),
     "zstd-bomb": lambda: (zeros(["zstd", "-q", "-c"], 300), b"too much for its size"),
@@ -107,7 +106,7 @@ BOMBS = {
 
 
 def see_layer(d):
-    """Nothing in it but files, directories, links and whiteouts, with modes and attributes that anybody could set."""
+    """Only files, directories, links and whiteouts, with modes and attributes that any user could set."""
     names = {}
     for at, dirs, files in os.walk(d):
         for name in dirs + files:
@@ -242,8 +241,8 @@ def test_harmless(tmp_path, outside):
 
 @pytest.mark.parametrize("step", ["inflate", "hash", "files"])
 def test_unpacker_can_do_nothing_else(tmp_path, step):
-    """Its permissions, read from the Linux kernel while it is stopped in the middle of its work. Of the three that a layer takes
-    only the last has a directory, and capabilities for what is in it."""
+    """Its permissions, read from the Linux kernel while it is stopped in the middle of its work. Of the three processes of a layer
+    only the last has a directory, and capabilities for its content."""
     layout = Layout(tmp_path / "img", [tar(*[entry("f%d" % i, os.urandom(1000)) for i in range(1500)])], "", tag="x:1")
     p = start("image", "import", layout.path, "--store", tmp_path / "store")
 
@@ -280,7 +279,7 @@ def test_unpacker_can_do_nothing_else(tmp_path, step):
 
 # ---- an unpacker that was taken over ---------------------------------------------------------------------------
 
-# In the place of caisson-unpack: what reads strangers' bytes does what the attacker wants, and says what he wants.
+# In the place of caisson-unpack: the processes that read untrusted bytes do, and report, what the attacker wants.
 TAKEN_OVER = r"""
 #include <fcntl.h>
 #include <stdint.h>
@@ -311,8 +310,8 @@ int main(int argc, char **argv)
 
 @needs_program("gcc")
 def test_a_taken_over_unpacker_cannot_replace_the_layer_of_another_image(tmp_path, shared_dir):
-    """Layers are shared by all images that name the same diff_id. One whose archive takes the unpacker over says that it has
-    another's: it must not get that name, and under its own it may be what it likes."""
+    """All images that name the same diff_id share a layer. An archive that takes the unpacker over reports another layer's diff_id: it
+    must not get that name, and under its own it may contain anything."""
     store, good = tmp_path / "store", tar(entry("good", b"good"))
     caisson = copy_tree(shared_dir / "bin", also=["caisson-image", "caisson-unpack"])
     real = (shared_dir / "bin" / "caisson-unpack").rename(shared_dir / "bin" / "real")
@@ -325,7 +324,7 @@ def test_a_taken_over_unpacker_cannot_replace_the_layer_of_another_image(tmp_pat
     assert not victim.exists(), "another image's layer was replaced"
     assert r.code != 0 and b"and not to" in r.err, r
 
-    # The control: under its own name it can put what it likes.
+    # The control: under its own name it can have any content.
     own = Layout(tmp_path / "own", [(b"took it over", sha256(b"took it over"), MEDIA_NONE)])
     r = image("import", own.path, "--name", "own:1", store=store, binary=caisson)
     assert r.code == 0, r

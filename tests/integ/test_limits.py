@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_limits.py - Every limit: it holds, and the result says which one it was, how far it went, what to do."""
+"""test_limits.py - Every limit: it holds, and the result names the limit, the peak and the remedy."""
 import json
 import time
 
@@ -256,7 +256,7 @@ def test_output():
     cause = check(d, "limit", "output", 10240)
     assert d["exit_code"] == 137 and "--max-output" in cause["hint"]
     assert d["stdout"] == "x" * 20 and d["truncated"] is True
-    assert 10240 < cause["peak"] <= 10240 + 4 * 65536  # what was on its way in pipes and buffers
+    assert 10240 < cause["peak"] <= 10240 + 4 * 65536  # bytes that were in pipes and buffers
 
 
 def test_output_of_both_streams_counts_together():

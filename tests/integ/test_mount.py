@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mount.py - Files of the host in a cell: --mount, --image, and whose they are on either side."""
+"""test_mount.py - Files of the host in a cell: --mount, --image, and their owners on both sides."""
 import os
 import stat
 import subprocess
@@ -72,7 +72,7 @@ def test_source_with_colons_spaces_and_bytes(tmp_path):
 
 
 def test_mount_of_one_file_makes_the_directories_above_it(data):
-    """As a directory does."""
+    """As for a directory."""
     r = run("exec", "--mount", "%s:/srv/made/for/it:ro" % (data / "file"), "--", "cat", "/srv/made/for/it")
     assert (r.code, r.out) == (0, b"content"), r
 
@@ -268,7 +268,7 @@ def test_mount_from_where_the_image_is_too(shared_dir, source):
 
 
 def test_usr_is_one_tree(tmp_path):
-    """Links, hard links, directories and sizes of /usr and of the visible /etc are in a cell what they are on the host."""
+    """Links, hard links, directories and sizes of /usr and of the visible /etc are the same in a cell and on the host."""
     look = "cd %s && find . -xdev \\( -type f -printf '%%p %%s %%n %%m\\n' -o -type l -printf '%%p %%l\\n' -o -type d -printf '%%p %%m\\n' \\) | LC_ALL=C sort | sha256sum"
     for place in ("/usr/bin", "/usr/lib/python3", "/etc/alternatives"):
         if os.path.isdir(place):
@@ -280,7 +280,7 @@ def test_usr_is_one_tree(tmp_path):
 @pytest.mark.parametrize("below, kind", [("/usr/local", {"/usr": False, "/etc/alternatives": True}), ("/etc/ssl", {"/usr": True, "/etc/alternatives": True}),
                                          (None, {"/usr": True, "/etc/alternatives": True})])
 def test_mounts_below_usr_are_seen(below, kind):
-    """An overlay would hide what is mounted below: such a directory is bound as it is, and the receipt says so."""
+    """An overlay would hide mounts below: such a directory is a plain bind, and the receipt reports this."""
     mount = 'mount -t tmpfs none "$0" && mkdir "$0/certs" && echo here > "$0/certs/mark"; exec "$@"' if below else 'exec "$@"'
     r = run("exec", "--receipt", "--json", "--", "cat", *(["%s/certs/mark" % below] if below else ["/dev/null"]),
             prefix=["unshare", "-m", "sh", "-c", mount, below or "-"])
@@ -296,7 +296,7 @@ NODES = "import os\nfor n in ('null', 'zero', 'full', 'random', 'urandom', 'tty'
 @needs_root
 @pytest.mark.parametrize("own", [True, False])
 def test_device_nodes(own):
-    """They are the cell's own, and what they are on the host. A caller who may not make nodes gets the host's, and the receipt reports it."""
+    """They are the cell's own, with the types of the host. A caller who may not make nodes gets the host's, and the receipt reports it."""
     r = run("run", "--receipt", "--json", NODES, prefix=[] if own else ["setpriv", "--bounding-set=-mknod"])
     host = subprocess.run([sys.executable, "-c", NODES], capture_output=True, text=True, check=True).stdout
     assert r.code == 0 and r.json["stdout"] == host, r

@@ -74,7 +74,7 @@ def test_interrupted_from_outside(started):
     out, err = p.communicate(timeout=HANG)
     d = json.loads(out)
     assert p.returncode == 130 and d["status"] == "signal" and d["cause"]["kind"] == "interrupt"
-    assert d["stdout"] == "early\n"  # what was said before is not lost
+    assert d["stdout"] == "early\n"  # earlier output is not lost
 
 
 @pytest.mark.parametrize("args,exit_code,word", [
@@ -234,7 +234,7 @@ def test_layers_given_up_together():
 
 
 def test_receipt_of_a_program_that_is_over_at_once():
-    """It may be gone before it is looked at; the cell is not, and the answer is the same."""
+    """The program may be gone before the look; the cell is not, and the answer is the same."""
     def one(_):
         return run("exec", "--json", "--receipt", "--", "true")
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -35,7 +35,7 @@ def test_inline_python():
 @pytest.mark.parametrize("how", [["chrt", "--idle", "0"], ["chrt", "--idle", "--reset-on-fork", "0"], ["chrt", "--batch", "0"], ["nice", "-n", "19"]],
                          ids=" ".join)
 def test_started_for_idle_moments(how):
-    """A caller who asks for less of the machine gets less."""
+    """A caller with a lower scheduling class gets less of the machine."""
     r = run("exec", "--", "echo", "hi", prefix=how)
     assert (r.code, r.out, r.err) == (0, b"hi\n", b"")
 
@@ -191,7 +191,7 @@ def test_doctor_agrees_with_a_run():
 
 
 def test_code_too_long_for_an_argument_still_runs():
-    """120 kB is near what the kernel takes as one argument; with the interpreter's own it must fit."""
+    """120 kB is near the limit of the Linux kernel for one argument; it must fit together with the interpreter's own."""
     code = "x = '%s'\nprint(len(x))" % ("a" * 120000)
     assert run("run", code).out == b"120000\n"
 
@@ -310,7 +310,7 @@ def test_reader_that_goes_away_ends_the_program_with_sigpipe():
 
 
 def test_output_that_can_not_be_written_is_not_lost_in_silence():
-    """A full disk behind '>': as with cat(1), the exit code must not say that all is well."""
+    """A full disk behind '>': as with cat(1), the exit code must report a failure."""
     for _ in range(5):
         with open("/dev/full", "wb") as full:
             r = run("exec", "echo", "x" * 100, stdout=full)
@@ -468,7 +468,7 @@ def test_environment_twins_of_the_limits_are_enforced():
 
 
 def test_output_limit_of_a_program_that_is_over():
-    """It had ended when its output was read: what was too much is dropped all the same, and is said."""
+    """The program had ended when its output was read: the excess is dropped anyway, and reported."""
     p = start("run", "--max-output", "1K", "import time; time.sleep(1); print('x' * 9999)")
     try:
         _, init = wait_running(p)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_run_image.py - `caisson run --image REF`: cells from layers of the store, and what the image says of itself."""
+"""test_run_image.py - `caisson run --image REF`: cells from layers of the store, and the image's own configuration."""
 import os
 import shutil
 import tempfile
@@ -56,7 +56,7 @@ def test_nothing_to_run_runs_the_command_of_the_image(store):
 
 
 def test_environment(store):
-    """The image's variables, over the cell's and under the caller's; who the user is stays the cell's word."""
+    """The image's variables override the cell's, and the caller's override them; the variables about the user stay the cell's."""
     out = shell(store, REF, "echo $PATH $GREETING $HOME").out
     assert out == b"/bin hello /home/agent\n", out
     assert shell(store, REF, "echo $GREETING", "--env", "GREETING=mine").out == b"mine\n"
@@ -113,7 +113,7 @@ def test_as_many_layers_as_an_image_may_have(store):
 
 
 def test_links_of_an_image_lead_nowhere_else(store):
-    """Programs and users are looked for inside of the layers, whatever their links say."""
+    """Programs and users are looked up inside of the layers, wherever their links point."""
     evil = store.layer({"etc": Link("/etc"), "bin": Link("/proc/self/cwd"), "home": Link("/tmp"), "workspace": Link("/etc"), "dev": Link("/")})
     store.add("docker.io/library/evil:1", [evil], User="root", WorkingDir="/etc")
     r = image(store, "evil:1", "--json", "-c", "1")

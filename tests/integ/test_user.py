@@ -93,7 +93,7 @@ def test_receipt_lists_weakened_layers(user):
     assert r.code == 0 and d["enforced"] is True and d["weakened"] == ["cgroup"] and d["cgroup"] is None
     assert set(d["commands"]["capabilities"].values()) == {"0" * 16}
     assert d["commands"]["seccomp"] == "filter" and d["commands"]["no_new_privs"] is True
-    # Init shows its descriptors to nobody, and we are not root: the receipt says that it could not look.
+    # Init hides its descriptors from other users, and we are not root: the receipt reports that it could not look.
     assert set(d["unreadable"]) <= {"fd: Permission denied"}
     for name, ns in d["namespaces"].items():
         assert ns["cell"] != ns["host"], name
@@ -198,7 +198,7 @@ def test_init_is_out_of_reach_although_it_is_the_same_user(user):
 
 @pytest.fixture
 def delegation():
-    """Cgroups that belong to the user, and the words of a command that enters them before it goes on."""
+    """Cgroups that belong to the user, and the beginning of a command line that enters them."""
     made = []
     if Place.dirs:
         for d in Place.dirs.values():

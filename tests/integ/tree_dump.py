@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tree_dump.py - Everything that somebody could see of a tree of files, as JSON.
+"""tree_dump.py - All visible properties of a tree of files, as JSON.
 
 usage: tree_dump.py ROOT [ID_BASE]      also imported by image_lib.py
 """
@@ -29,7 +29,7 @@ def look(path, base, inodes, rel):
 
 
 def dump(root, base=0):
-    """{path: what it is}; names of one file have the first of them, in the order of paths, in common."""
+    """{path: properties}; names of one file share the first of them, in the order of paths."""
     paths = [root]
     for at, dirs, files in os.walk(root, onerror=lambda e: sys.exit("%s" % e)):
         paths += [os.path.join(at, name) for name in dirs + files]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""adapter.py - A kernel for programs that speak ZeroMQ: every message goes to a kernel of the daemon, and back.
+"""adapter.py - A kernel for programs that use ZeroMQ: every message goes to a kernel of the daemon, and back.
 
 usage: adapter.py CONNECTION_FILE        CAISSON_TEST_URL names the daemon, CAISSON_TEST_SPEC the kernelspec.
 """
@@ -19,7 +19,7 @@ from serve_lib import WebSocket  # noqa: E402
 
 
 class Where:
-    """As much of serve_lib.Daemon as its WebSocket needs."""
+    """The part of serve_lib.Daemon that its WebSocket needs."""
     token = None
 
     def __init__(self, url):
@@ -45,7 +45,7 @@ def main():
     inner, outer = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
     inner.bind("inproc://ws")
     outer.connect("inproc://ws")
-    asked = {}  # message id -> identities of the one who asked
+    asked = {}  # message id -> identities of the client
 
     def listen():
         while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""real_lib.py - Clients and servers of Jupyter that nobody here wrote: from Debian's packages, npm and PyPI. NotHere names what is missing."""
+"""real_lib.py - Third-party clients and servers of Jupyter: from Debian's packages, npm and PyPI. NotHere names the missing one."""
 import importlib.util
 import os
 import shutil
@@ -29,7 +29,7 @@ def run(argv, what, **kw):
 
 
 def debian(*modules):
-    """Of Debian's python packages: all of these, or the reason."""
+    """Debian's python packages: all of these, or the reason."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
         raise NotHere("Debian's python packages are not installed: %s (tools/deps.sh jupyter)" % ", ".join(missing))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_browser.py - JupyterLab in a real headless browser, with the daemon as its gateway: what a person would see."""
+"""test_browser.py - JupyterLab in a real headless browser, with the daemon as its gateway, as a person would see it."""
 import json
 import os
 import struct

@@ -19,7 +19,7 @@ TOKEN = "t" * 64
 
 @pytest.fixture
 def need():
-    """A function that gets what a test needs, or skips it with the reason."""
+    """A function that gets the requirements of a test, or skips it with the reason."""
     def get(what, *args):
         try:
             return what(*args)
@@ -115,7 +115,7 @@ def jupyter_server(daemon, need, tmp_path):
 def test_jupyter_server_with_us_as_gateway(daemon, jupyter_server):
     """The messages of a browser to jupyter-server, which passes them on."""
     class Server:
-        """As much of a Daemon as a Kernel needs."""
+        """The part of a Daemon that a Kernel needs."""
         port, token = jupyter_server, TOKEN
 
         def connect(self, timeout=60):
@@ -129,7 +129,7 @@ def test_jupyter_server_with_us_as_gateway(daemon, jupyter_server):
             return json.loads(a.read() or b"null")
 
     def connect(id):
-        """jupyter-server drops what comes before it has reached the kernel: ask until there is an answer, as its clients do."""
+        """jupyter-server drops messages that arrive before it has reached the kernel: repeat until there is an answer, as its clients do."""
         k, over = Kernel(Server(), id, query="&token=" + TOKEN), threading.Event()
 
         def go_on():

@@ -46,7 +46,7 @@ int main(void)
 	int go[2], up[2];
 	pid_t outside[OUTSIDE];
 
-	/* Root is not counted: be somebody. */
+	/* Root is not counted: become another user. */
 	if (geteuid() == 0)
 		probe_must(setgroups(0, NULL) == 0 && setresgid(54321, 54321, 54321) == 0 &&
 				   setresuid(54321, 54321, 54321) == 0 &&

@@ -2,10 +2,9 @@
 /*
  * probe.h - Shared by the probes of the Linux kernel.
  *
- * A probe is a small program that shows one behaviour of the kernel which the code relies on. It
- * says in one line what it saw and ends with PROBE_HOLDS, PROBE_FAILS, or PROBE_CANNOT when this
- * machine does not let it look. When a cell misbehaves on a new kernel, these are the first
- * thing to run.
+ * A probe is a small program that shows one behaviour of the Linux kernel on which the code relies.
+ * It prints its finding in one line and ends with PROBE_HOLDS, PROBE_FAILS, or PROBE_CANNOT when
+ * this machine does not let it look. When a cell misbehaves on a new Linux kernel, run these first.
  */
 #ifndef CAISSON_TESTS_KERNEL_PROBE_H
 #define CAISSON_TESTS_KERNEL_PROBE_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""daemon.py - For all suites: `caisson serve` as a process, questions to it, and its answers, streams and WebSockets as they come.
+"""daemon.py - For all suites: `caisson serve` as a process; requests to it, and its answers, streams and WebSockets.
 
 A BareDaemon is the program on a free port with a state directory of its own, and no more. Each suite derives its own: in cgroups of
 the session (tests/serve/serve_lib.py), below the guard of the hostile suite (tests/hostile/daemon_lib.py), or bare, for benchmarks.
@@ -25,7 +25,7 @@ ERROR_MEMBERS = {"code", "message", "field", "hint"}
 
 
 class Response:
-    """An answer as it came. headers has lower-case names; a name that came twice is a failure."""
+    """An answer as it was received. headers has lower-case names; a repeated name is a failure."""
 
     def __init__(self, status, headers, body):
         self.status, self.body = status, body
@@ -40,7 +40,7 @@ class Response:
 
     @property
     def error(self):
-        """The error of an answer that must be one, in the one shape that there is."""
+        """The error of an answer that must be one, in the common form of errors."""
         check_error(self)
         return self.json["error"]
 
@@ -78,7 +78,7 @@ def read_head(f):
 
 
 def read_chunks(f):
-    """The chunks of a chunked body, as they come."""
+    """The chunks of a chunked body, as they arrive."""
     while True:
         line = f.readline()
         if not line:
@@ -91,7 +91,7 @@ def read_chunks(f):
 
 
 def read_response(f):
-    """One answer from a file of a socket, as bytes on the wire say. None at its end."""
+    """One answer from a file of a socket, as the bytes on the wire. None at its end."""
     head = read_head(f)
     if head is None:
         return None
@@ -123,7 +123,7 @@ def parse_metrics(text):
 
 
 class BareDaemon:
-    """The program with the flags given, not started yet: launch() does, also again after an end, with same flags, state and port."""
+    """The program with these flags, not started yet. launch() starts it, also again after an end, with the same flags, state and port."""
 
     numbers = itertools.count(1)
 
@@ -153,19 +153,19 @@ class BareDaemon:
 
     @property
     def keeper(self):
-        """The process that was started: it starts the front, and starts it again."""
+        """The process that was started; it starts the front, and restarts it."""
         return self.p.pid
 
     @property
     def pid(self):
-        """The front's. It is there a moment after the start, and another one after a kill."""
+        """The pid of the front. It exists a moment after the start, and differs after a kill."""
         return wait_until(self.find_front)
 
     def find_front(self):
         return next((p for p in children(self.keeper) if name_of(p) == "caisson-front"), None)
 
     def find_warden(self):
-        """A child of the front that started it; of the keeper, when that one was killed."""
+        """A child of the front that started it; a child of the keeper when that front was killed."""
         return next((p for parent in (self.pid, self.keeper) for p in children(parent) if name_of(p) == "caisson-warden"), 0)
 
     def running(self):
@@ -184,7 +184,7 @@ class BareDaemon:
         return h["pool"]["kernels_ready"] >= min(h["pool"]["target"], 1) or "python" not in h["languages"]
 
     def wait_ready(self, seconds=START_SECONDS):
-        assert self.port, "nowhere to ask"
+        assert self.port, "the daemon has no address"
         h = wait_until(self.ready, seconds)
         assert h, "not ready after %d s: %s" % (seconds, self.log_text()[-2000:])
         return h
@@ -249,7 +249,7 @@ class BareDaemon:
 
 
 class Stream:
-    """POST /execute with Server-Sent Events: iterate over (event, data), as they come."""
+    """POST /execute with Server-Sent Events: iterate over (event, data), as they arrive."""
 
     method, path = "POST", "/execute"
 
@@ -300,7 +300,7 @@ class Stream:
 
     def __iter__(self):
         for event, data in self.blocks():
-            if data.strip():  # an empty one is for the client's place in the stream alone
+            if data.strip():  # an empty event only sets the client's position in the stream
                 yield event, json.loads(data)
 
     def all(self):
@@ -319,7 +319,7 @@ class Stream:
 
 
 def make_frame(opcode, data=b"", fin=1, rsv=0, mask=True, length=None, wide=None):
-    """A frame of RFC 6455 as bytes. @length: another than the true one; @wide: 16 or 64 bits whatever the length is."""
+    """A frame of RFC 6455 as bytes. @length: a length other than the true one; @wide: 16 or 64 bits, whatever the length is."""
     n = len(data) if length is None else length
     bit = 0x80 if mask else 0
     if wide == 64 or (wide is None and n > 65535):
@@ -336,7 +336,7 @@ def make_frame(opcode, data=b"", fin=1, rsv=0, mask=True, length=None, wide=None
 
 
 class Socket:
-    """A WebSocket after its handshake, of which .answer is the daemon's part, or None; frames, as they come."""
+    """A WebSocket after its handshake; .answer is the daemon's answer, or None. Yields frames as they arrive."""
 
     def __init__(self, daemon, path="/execute/ws", headers=None, timeout=60, early=b"", **how):
         self.s = daemon.connect(timeout, **how)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""process.py - For all suites: the binary under test, ports that nobody else takes, and processes as /proc shows them.
+"""process.py - For all suites: the binary under test, free ports, and processes as /proc shows them.
 
 The binary is $CAISSON_BIN, or $CAISSON_BUILD/caisson, or build/caisson of this tree.
 """
@@ -41,16 +41,16 @@ for sig, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGQUIT, lambda *
 
 
 def no_report(said):
-    """A program that a sanitizer ends may be started again, and nobody notice: what it said is looked for by name."""
+    """Search for reports of a sanitizer: a program that a sanitizer ended may have been restarted unnoticed."""
     found = REPORT.search(said) if SANITIZED else None
     if found:
         report = "a sanitizer reports: %s" % said[max(found.start() - 200, 0):][:6000].decode(errors="replace")
-        print(report)  # of more than one failure at the end of a test only the first is shown
+        print(report)  # pytest shows only the first of several failures at the end of a test
         raise AssertionError(report)
 
 
 def wait_until(what, seconds=60.0):
-    """Poll until what() is true; the last value is returned either way."""
+    """Poll until what() is true; return the last value either way."""
     end = time.monotonic() + seconds * SLOW
     pause = 0.001
     while True:
@@ -65,7 +65,7 @@ def wait_until(what, seconds=60.0):
 
 
 class Ports:
-    """Ports that were given out, here and in the suites that run beside: a byte of one file is locked for each, until its process ends."""
+    """Ports that were given out, in this suite and in those that run beside it: each locks a byte of one file, until its process ends."""
     file = os.open(os.path.join(tempfile.gettempdir(), "caisson-test-ports-%d" % os.geteuid()), os.O_RDWR | os.O_CREAT, 0o600)
     mine = set()
 
@@ -82,8 +82,8 @@ class Ports:
 
 
 def free_port():
-    """One that nobody has on any address, nor is about to have, below those that the kernel gives to outgoing connections: who
-    asks such a port before anybody listens there can be given it for his own end, and is then connected to himself."""
+    """A port that is in use on no address, and not about to be, below those that the Linux kernel gives to outgoing connections: a client
+    that connects to such a port before a server listens there may get it for its own end, and is then connected to itself."""
     while True:
         port = random.randrange(20000, 32000)
         if port not in Ports.mine and Ports.take(port):
@@ -110,11 +110,11 @@ def below(pid):
     return found
 
 
-COMM_MAX = 15  # of a process's name the Linux kernel keeps so many characters
+COMM_MAX = 15  # the Linux kernel keeps this number of characters of a process's name
 
 
 def name_of(pid):
-    """The name of a process; of a program of ours with a longer name the whole of it, from its first argument."""
+    """The name of a process; the whole name of a program of ours with a longer name, from its first argument."""
     try:
         name = Path("/proc/%d/comm" % pid).read_text().strip()
         program = Path("/proc/%d/cmdline" % pid).read_bytes().split(b"\0")[0].decode(errors="replace").rsplit("/", 1)[-1]
@@ -124,7 +124,7 @@ def name_of(pid):
 
 
 def alive(pid):
-    """Not gone, and not a zombie that waits for a lazy parent."""
+    """Not ended, and not a zombie that waits for its parent."""
     try:
         return Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -139,7 +139,7 @@ def status_of(pid, tid=None):
 
 
 def space_of(pid):
-    """Its pid namespace; None of one that has ended, as any that is not the test's own may have by now."""
+    """Its pid namespace; None for a process that has ended: processes other than the test's own may have."""
     try:
         return os.readlink("/proc/%d/ns/pid" % pid)
     except OSError:
@@ -158,17 +158,17 @@ def unique(prefix="t"):
 
 
 def call_yourself(name):
-    """Python code that gives its process a name by which it is found from outside (/proc is read-only in a cell)."""
+    """Python code that names its process, so that it can be found from outside (/proc is read-only in a cell)."""
     assert len(name) <= COMM_MAX
     return "assert __import__('ctypes').CDLL(None).prctl(15, %r, 0, 0, 0) == 0\n" % name.encode()
 
 
 @contextlib.contextmanager
 def deadline(test, seconds):
-    """A test that hangs is interrupted."""
+    """Interrupt a test that hangs."""
     def late(*_):
         import pytest
-        pytest.fail("%s took more than %d s" % (test, seconds))  # no OSError, which tests expect from much
+        pytest.fail("%s took more than %d s" % (test, seconds))  # not an OSError, which tests expect in many places
 
     assert threading.current_thread() is threading.main_thread()
     old = signal.signal(signal.SIGALRM, late)
@@ -181,7 +181,7 @@ def deadline(test, seconds):
 
 
 class Later:
-    """A call in a thread. result() waits for it and passes on what it raised."""
+    """A call in a thread. result() waits for it and raises its exception."""
 
     def __init__(self, call):
         self.value = self.problem = None

@@ -4,7 +4,7 @@
 
 usage: bridge_driver.py URL     MCP_CONFORMANCE_SCENARIO and MCP_CONFORMANCE_CONTEXT as the suite sets them
 
-Lists the server's tools and calls each of them once, or what the scenario's context asks for.
+Lists the server's tools and calls each of them once, or does as the scenario's context asks.
 """
 import json
 import os

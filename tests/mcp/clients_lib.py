@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clients_lib.py - Clients that nobody here wrote, brought by npm and pip into the build directory, and run.
+"""clients_lib.py - Third-party clients, brought by npm and pip into the build directory, and run.
 
-Each kind is installed once per build directory and version. Where a registry does not answer, the tests that need it say
-so and are skipped.
+Each kind is installed once per build directory and version. If a registry does not answer, the tests that need it are
+skipped, with the reason.
 """
 import json
 import os
@@ -41,7 +41,7 @@ def installed(name, source, install):
 
 
 def npm_install(package):
-    """A function that installs what @package (a package.json) asks for."""
+    """A function that installs the packages of @package (a package.json)."""
     def install(where):
         if not shutil.which("npm"):
             raise NotHere("there is no npm")
@@ -72,7 +72,7 @@ def python_client(version):
     requirements = HERE / ("python%d.txt" % version)
 
     def install(where):
-        # The interpreter that runs us may be one without pip, or of a distribution that splits venv off: then there is no client.
+        # The interpreter that runs the tests may lack pip, or venv may be a separate package: then there is no client.
         run([sys.executable, "-m", "venv", where / "env"], "venv")
         run([where / "env/bin/pip", "install", "-q", "--disable-pip-version-check", "--retries=1", "--timeout=20", "-r", requirements], "pip")
 
@@ -80,7 +80,7 @@ def python_client(version):
 
 
 def tell(argv, cwd=None, env=None):
-    """Run a client that tells the story (clients/story.*) and returns what it saw."""
+    """Run a client through the steps of clients/story.* and return its report."""
     r = subprocess.run([str(a) for a in argv], cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE, text=True, timeout=RUN_SECONDS)
     assert r.returncode == 0, "%s\n%s\n%s" % (argv, r.stdout[-2000:], r.stderr[-3000:])

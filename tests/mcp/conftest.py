@@ -30,7 +30,7 @@ def suite():
 
 @pytest.fixture(scope="module")
 def conforming(pytestconfig):
-    """A daemon that offers what the suite looks for."""
+    """A daemon with the fixtures of the suite."""
     d = Daemon(pytestconfig.serve_dir, binary=with_fixtures(pytestconfig.serve_dir))
     try:
         yield d

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fetch.py - Bring the conformance suite and the clients into the build directory, all at once, before the tests that need them.
 
-Missing ones are reported and are no failure: the tests that need them are skipped with the same reason.
+Missing ones are reported and are not a failure: the tests that need them are skipped with the same reason.
 """
 import sys
 import threading

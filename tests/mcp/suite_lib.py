@@ -20,12 +20,12 @@ NODE_AT_LEAST = 22
 
 
 class NotHere(Exception):
-    """Why there is no suite."""
+    """The reason why there is no suite."""
 
 
 def brought(where, source, install):
-    """Fill @where by @install, unless what @source (a file with versions) asks for is there already. A failure is remembered
-    for a while, so that nobody waits for the same silence twice."""
+    """Fill @where by @install, unless it already has the versions of @source (a file). A failure is remembered for a while, so that
+    no test waits for the same timeout twice."""
     stamp, reason = where / "stamp", where.with_name(where.name + ".reason")
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
@@ -76,7 +76,7 @@ class Suite:
         raise NotHere("there is no Node %d or later" % NODE_AT_LEAST)
 
     def run(self, url, out, *args):
-        """Returns (exit code, {scenario: [check, ...]}, what it printed)."""
+        """Returns (exit code, {scenario: [check, ...]}, output)."""
         r = subprocess.run([self.node, str(self.index), "server", "--url", url, "-o", str(out), *args],
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                            timeout=RUN_SECONDS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_bridge_servers.py - caisson-bridge and servers that nobody here wrote: over stdio, Streamable HTTP and the older SSE."""
+"""test_bridge_servers.py - caisson-bridge and third-party servers: over stdio, Streamable HTTP and the older SSE."""
 import base64
 import json
 import os

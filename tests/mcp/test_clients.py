@@ -37,7 +37,7 @@ def node():
 
 
 def wire(daemon, kind):
-    """The words that name the server to a client."""
+    """The arguments that name the server to a client."""
     at = "http://127.0.0.1:%d/mcp" % daemon.port
     return {"http": ["http", at], "sse": ["sse", at + "/sse"], "stdio": ["stdio", BIN, "mcp", "--state", daemon.state]}[kind]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_code_servers.py - Code in a cell and MCP servers that nobody here wrote, from npm, with the whole daemon in between."""
+"""test_code_servers.py - Code in a cell and third-party MCP servers from npm, with the whole daemon in between."""
 import json
 import os
 import signal

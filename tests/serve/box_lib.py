@@ -79,7 +79,7 @@ class Process:
         return r.body
 
     def until(self, text, stream="stdout"):
-        """Wait until it has written this."""
+        """Wait until it has written this text."""
         assert wait_until(lambda: text in self.output(stream)), self.output(stream)
 
     def wait(self, seconds=30):
@@ -104,7 +104,7 @@ class Attached(WebSocket):
         self.frame(self.BINARY, data)
 
     def more(self):
-        """One message. False when it is closed."""
+        """Read one message. False when the connection is closed."""
         while True:
             opcode, data = self.read()
             if opcode == self.PING:
@@ -136,7 +136,7 @@ class Attached(WebSocket):
 
 
 class Events:
-    """Server-Sent Events as they come: (id, type, data)."""
+    """Server-Sent Events as they arrive: (id, type, data)."""
 
     def __init__(self, daemon, method, path, body=None, headers=None, receive_buffer=None):
         self.s = socket.socket()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bridge_lib.py - A front's end of the line to caisson-bridge (docs/protocol/bridge.md), for tests."""
+"""bridge_lib.py - The front's end of the channel to caisson-bridge (docs/protocol/bridge.md), for tests."""
 import array
 import json
 import os
@@ -14,7 +14,7 @@ PACKET = 64 << 10
 
 
 class Refused(Exception):
-    """The bridge does not start, in its words."""
+    """The bridge did not start; the message is its own."""
 
 
 class CallError(Exception):

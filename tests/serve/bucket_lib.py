@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bucket_lib.py - S3 servers for the tests, and caisson-bucket asked as the front asks it.
+"""bucket_lib.py - S3 servers for the tests, and requests to caisson-bucket as the front sends them.
 
-The server is one that somebody else wrote: MinIO, or s3rver, as `make s3-fetch` brought it to BUILD/s3. Objects are looked at by
-a client of our own tests, which signs with the standard library, so that what is judged does not judge itself.
+The server is a third-party one: MinIO, or s3rver, as `make s3-fetch` brought it to BUILD/s3. The tests look at objects with a client of
+their own, which signs with the standard library, so that the code under test does not judge itself.
 """
 import datetime
 import hashlib
@@ -30,7 +30,7 @@ ACCESS, SECRET, REGION = "caisson-test", "caisson-test-secret", "us-east-1"
 
 
 def why_not():
-    """None, or why there is no server here."""
+    """None, or the reason why there is no server here."""
     if minio() or s3rver():
         return None
     return "no S3 server in %s: make s3-fetch brings one" % S3_DIR
@@ -86,7 +86,7 @@ class Server:
             self.process.wait()
             self.process = None
 
-    # ---- a client that is not ours ----
+    # ---- an independent client ----
 
     def ask(self, method, path, query="", body=b"", ok=True):
         """(status, headers, body) of a signed request."""
@@ -135,7 +135,7 @@ class Server:
         return sorted(e.text for e in ET.fromstring(body).iter() if e.tag.endswith("}Key") or e.tag == "Key")
 
     def uploads(self, bucket):
-        """Multipart uploads that were begun and not ended."""
+        """Multipart uploads that were begun and not completed."""
         _, _, body = self.ask("GET", "/" + bucket, query="uploads=")
         return body.count(b"<Upload>")
 
@@ -149,7 +149,7 @@ def certificate(where, name):
 
 
 class TlsRelay:
-    """TLS in front of a server that has none; bytes are passed on as they are."""
+    """TLS in front of a server without it; bytes are passed on unchanged."""
 
     def __init__(self, cert, port):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -192,7 +192,7 @@ class TlsRelay:
 
 
 class OddServer:
-    """Says of its one bucket what a test wants it to say, and counts what it was asked."""
+    """An S3 server that gives the answers that a test prepared for its one bucket, and counts requests."""
 
     def __init__(self, objects=(), listing=None, behave=None, put=None):
         odd = self
@@ -244,7 +244,7 @@ class OddServer:
         self.http.server_close()
 
 
-# ---- caisson-bucket, asked as the front asks it ------------------------------------------------------------------------
+# ---- caisson-bucket, with requests as the front sends them ----------------------------------------------------------------
 
 PUT, LOOK, PULL, KEEP, PUSH, FORGET = range(1, 7)
 REQUEST = struct.Struct("=4I3Q65s33s1025s128s5x")
@@ -260,7 +260,7 @@ class Reply:
 
 
 class Job:
-    """One request; answers come on a pipe."""
+    """One request; answers arrive on a pipe."""
 
     def __init__(self, bucket, op, *fds, place="", key="", work=WORK, size=0, max_bytes=0, max_files=0, expires=0, kind=""):
         self.answers, theirs = os.pipe()
@@ -280,7 +280,7 @@ class Job:
         return Reply(raw)
 
     def wait(self):
-        """The last answer; None: it died."""
+        """The last answer; None if the job died."""
         while True:
             r = self.read()
             if not r or r.say == DONE:
@@ -315,7 +315,7 @@ class Bucket:
         return job.wait()
 
     def pull(self, place="box", **how):
-        """(last answer, tar as bytes). Both are read at once: what is told of a slow pull fills its pipe, and then its end is waited for."""
+        """(last answer, tar as bytes). Both are read at once: a slow pull could fill the pipe of the answers and then wait for it."""
         read, write = os.pipe()
         job = Job(self, PULL, write, place=place, **how)
         tar = []
@@ -346,7 +346,7 @@ class Bucket:
 
     @property
     def worker(self):
-        """The process that works: what was started only makes it."""
+        """The worker: the process that was started only makes it."""
         return wait_until(lambda: next(iter(children(self.process.pid)), None))
 
     def close(self):
@@ -356,7 +356,7 @@ class Bucket:
 
 
 def feed(fd, data):
-    """From a thread: the job may end before it has read all."""
+    """Write from a thread: the job may end before it has read everything."""
     def run():
         try:
             with os.fdopen(fd, "wb") as f:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cli_lib.py - The command as a client of a daemon: run it, or put it on a terminal and type."""
+"""cli_lib.py - The command as a client of a daemon: run it, or put it on a terminal and type into it."""
 import fcntl
 import os
 import pty
@@ -37,7 +37,7 @@ class Cli:
 
 
 def one_line(r, *parts):
-    """An error is one line that names the program."""
+    """Check that an error is one line that names the program."""
     lines = r.lines()
     assert len(lines) == 1 and lines[0].startswith("caisson: "), r
     for part in parts:
@@ -45,7 +45,7 @@ def one_line(r, *parts):
 
 
 class Terminal:
-    """A program on a terminal of ours, which has a size and keeps what was written to it."""
+    """A program on a terminal of ours, which has a size and keeps the program's output."""
 
     def __init__(self, cli, *args, rows=33, cols=101):
         self.master, self.slave = pty.openpty()
@@ -63,7 +63,7 @@ class Terminal:
         os.write(self.master, text)
 
     def until(self, pattern):
-        """All that came up to and with the first match."""
+        """The output up to and including the first match."""
         end = time.monotonic() + HANG
         while not (m := re.search(pattern, self.data)):
             assert time.monotonic() < end, (pattern, self.data[-2000:])
@@ -73,13 +73,13 @@ class Terminal:
         return got
 
     def end(self):
-        """Its exit code; self.data has all that it wrote until then."""
+        """Its exit code; self.data has its whole output until then."""
         done = threading.Event()
 
         def drain():
             last = False
             while not last:
-                last = done.is_set()  # then one look more: nobody writes any longer, but not all need be read
+                last = done.is_set()  # read once more: the program writes no more, but some of its output may be unread
                 while select.select([self.master], [], [], 0 if last else 0.05)[0]:
                     self.data += os.read(self.master, 65536)
 

@@ -2,8 +2,8 @@
 """conftest.py - Daemons for the tests: one that most of them share, and others as they need them.
 
 The binary is $CAISSON_BIN, or $CAISSON_BUILD/caisson, or build/caisson; everything else that a daemon
-needs lies beside it. After each test the shared daemon must be the same, healthy and at rest, and a
-daemon of the test's own must end when it is told to and leave nothing.
+needs lies beside it. After each test the shared daemon must be the same process, healthy and at rest, and a
+daemon of the test's own must end on request and leave nothing.
 """
 import os
 import shutil
@@ -48,7 +48,7 @@ def pytest_sessionfinish(session):
 
 
 def pytest_collection_modifyitems(items):
-    """An ordinary user without delegated cgroups can make no whole cell: say so, once, instead of failing everywhere."""
+    """An ordinary user without delegated cgroups cannot make a whole cell: report this once, instead of failing everywhere."""
     for item in items:
         if SANITIZED and item.originalname in NOT_SANITIZED:
             item.add_marker(pytest.mark.skip(reason="not for sanitized programs: they have no filter and their memory is another"))
@@ -66,7 +66,7 @@ def pytest_report_header(config):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """A skip is never silent: say what did not run, and why."""
+    """Report each skipped test and the reason."""
     by_reason = {}
     for report in terminalreporter.stats.get("skipped", []):
         by_reason.setdefault(report.longrepr[2], []).append(report.nodeid)
@@ -89,7 +89,7 @@ def deadline(request):
 
 
 class Shared:
-    """The daemon of the whole session; another one when a test has broken it."""
+    """The daemon of the whole session; it is replaced when a test has broken it."""
     daemon = None
 
     @classmethod
@@ -130,8 +130,8 @@ def at_rest(d):
 
 @pytest.fixture
 def serve(request, pytestconfig):
-    """A function that starts a daemon of the test's own, with one kernel in its pool unless told otherwise: to make the usual four
-    takes longer than most tests. The daemon is stopped, and looked at, after the test."""
+    """A function that starts a daemon of the test's own, with one kernel in its pool by default: making the usual four takes longer
+    than most tests. The daemon is stopped and checked after the test."""
     all_of_them = []
 
     def begin(*flags, env=None, **kw):
@@ -153,7 +153,7 @@ def serve(request, pytestconfig):
 
 @pytest.fixture
 def short_dir():
-    """A directory with a short path, for sockets, that everybody can reach."""
+    """A directory with a short path, for sockets, which every user can reach."""
     d = Path(tempfile.mkdtemp(prefix="cs-"))
     d.chmod(0o755)
     yield d
@@ -167,9 +167,9 @@ def users(short_dir, pytestconfig):
 
     def begin(*flags):
         if not Place.dirs:
-            pytest.skip("no cgroups here that could be given to somebody")
+            pytest.skip("no cgroups here that could be delegated")
         if subprocess.run([*integ_lib.as_user(), "test", "-x", BIN]).returncode:
-            pytest.skip("an ordinary user can not reach %s" % BIN)
+            pytest.skip("an ordinary user cannot reach %s" % BIN)
         state = short_dir / unique("state")
         state.mkdir(mode=0o700)
         os.chown(state, integ_lib.USER, integ_lib.USER)

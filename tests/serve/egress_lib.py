@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""egress_lib.py - The outside, as far as tests of egress need one: a resolver and a few servers on loopback.
+"""egress_lib.py - A small outside world for tests of egress: a resolver and a few servers on loopback.
 
 All of it is on addresses of this machine's loopback, so a daemon under test needs `--egress-private 127.0.0.0/8`
-and `--egress-dns` with the resolver here. The resolver keeps its questions: a name that nobody asked about
-is a name that did not leave.
+and `--egress-dns` with the resolver here. The resolver keeps its questions: a name that was not asked for did not leave
+the sandbox.
 """
 import http.server
 import socket
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class Resolver:
-    """DNS over UDP and TCP. zone: name -> list of addresses, or a function that gives one; asked: every name."""
+    """DNS over UDP and TCP. zone: name -> list of addresses, or a function that returns one; asked: all names."""
 
     def __init__(self, zone=None, ttl=0, address="127.0.0.1"):
         self.zone, self.ttl, self.asked = dict(zone or {}), ttl, []
@@ -50,7 +50,7 @@ class Resolver:
         head = q[:2] + struct.pack(">HHHHH", 0x8180 if found is not None else 0x8183, 1, 0, 0, 0)
         records = []
         for a in found or ():
-            if a.startswith("="):  # another name's, by way of a CNAME
+            if a.startswith("="):  # an address of another name, through a CNAME
                 target = b"".join(bytes([len(x)]) + x.encode() for x in a[1:].split(".")) + b"\0"
                 records.append(struct.pack(">HHHIH", 0xc00c, 5, 1, self.ttl, len(target)) + target)
                 for b in self.zone.get(a[1:], ()):
@@ -109,9 +109,9 @@ def echo(c):
 
 
 class Web:
-    """A small web server: GET / says hello, POST gives back what it got. tls: (certificate, key). before: called with
-    the path of a GET before it is answered. auth: values of Authorization, without which the answer is 401; writes: what
-    was asked of it that is no GET."""
+    """A small web server: GET / answers hello, POST returns the body of the request. tls: (certificate, key). before: called with
+    the path of a GET before it is answered. auth: accepted values of Authorization, without which the answer is 401; writes: the
+    requests that were not GET."""
 
     def __init__(self, address="127.0.0.1", port=0, tls=None, directory=None, before=None, auth=None):
         heads = self.heads = []
@@ -190,6 +190,6 @@ def supervisor_of(front):
 
 
 def gate_of(front):
-    """The gate of a front: the supervisor's child. None: another one is about to be started."""
+    """The gate of a front: the supervisor's child. None while another one is being started."""
     supervisor = supervisor_of(front)
     return next(iter(below(supervisor, "caisson-gate")), None) if supervisor else None

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""fake_mcp.py - An MCP server over stdio that does what it is told, good and bad. Standard library only.
+"""fake_mcp.py - An MCP server over stdio whose behaviour, good or bad, the test chooses. Standard library only.
 
-usage: fake_mcp.py [legacy|modern|mute|dies|nonsense|closes]   mute: never answers; dies: at its first request that it does not know
+usage: fake_mcp.py [legacy|modern|mute|dies|nonsense|closes]   mute: never answers; dies: at its first unknown request
 """
 import json
 import os

@@ -10,7 +10,7 @@ needs_filters = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the f
 
 
 def install(program):
-    """As preexec_fn: put a filter, [(code, jt, jf, k), ...] over struct seccomp_data, on this process for good."""
+    """As preexec_fn: install a filter, [(code, jt, jf, k), ...] over struct seccomp_data, on this process."""
     data = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *i) for i in program))
 
     class Program(ctypes.Structure):

@@ -52,7 +52,7 @@ class Kernel:
         return header["msg_id"]
 
     def receive(self):
-        """The next message, or None when it is closed."""
+        """The next message, or None when the connection is closed."""
         if not self.v1:
             return self.ws.receive()
         while True:

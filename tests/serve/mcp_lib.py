@@ -51,7 +51,7 @@ class Client:
         return {t["name"]: t for t in self.call("tools/list")["tools"]}
 
     def tool(self, name, _meta=None, **arguments):
-        """A result of a tool; its structured content is held against the schema that the tool declares."""
+        """A result of a tool; its structured content is checked against the tool's schema."""
         params = {"name": name, "arguments": arguments}
         result = self.call("tools/call", params, meta=_meta or {})
         schema = self.tools()[name].get("outputSchema")

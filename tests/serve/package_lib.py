@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """package_lib.py - Wheels and sdists made by hand, and an index of them on loopback.
 
-An sdist brings its own build backend, so that building it needs nothing from an index: what the backend does is the
-test's own text.
+An sdist brings its own build backend, so that building it needs nothing from an index: the test writes the text of the
+backend.
 """
 import base64
 import contextlib
@@ -24,8 +24,8 @@ INDEX = "index.test"
 
 
 def wheel(where, name, version="1.0", files=None, requires=(), raw=None):
-    """A wheel with these files (name -> text); one module that says its version when there are none. raw: as they are
-    named, also where no wheel may have them."""
+    """A wheel with these files (name -> text); without files, one module that prints its version. raw: keep the names as they are,
+    also if a wheel may not have them."""
     stem = re.sub("[-.]+", "_", name)
     info = "%s-%s.dist-info/" % (stem, version)
     files = files if files is not None else {stem + ".py": "VERSION = %r\n" % version}
@@ -58,7 +58,7 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
 
 
 def sdist(where, name, body="pass", version="1.0"):
-    """A package that has to be built, by running `body`; what it leaves in `said` the built module has as SAID."""
+    """A package that must be built, by running `body`; the built module has the value that `body` leaves in `said` as SAID."""
     stem = re.sub("[-.]+", "_", name)
     texts = {"pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
              "PKG-INFO": "Metadata-Version: 2.1\nName: %s\nVersion: %s\n" % (name, version),
@@ -88,7 +88,7 @@ def pages(where):
 
 
 class Hold:
-    """Requests for what has this text in its path wait, from the nth on, until release()."""
+    """Requests with this text in their path wait, from the nth on, until release()."""
 
     def __init__(self, text, nth):
         self.text, self.left = text, nth
@@ -103,15 +103,15 @@ class Hold:
             self.free.wait(120)
 
     def wait(self):
-        assert self.reached.wait(60), "nobody asked for %s" % self.text
+        assert self.reached.wait(60), "no request for %s" % self.text
 
     def release(self):
         self.free.set()
 
 
 class Index:
-    """The files of a directory as an index, and a daemon that installs from it. Below npm/ it is a registry. user: "name:word",
-    without which it answers nobody; then it has TLS."""
+    """The files of a directory as an index, and a daemon that installs from it. Below npm/ it is a registry. user: "name:password",
+    which it then requires; then it has TLS."""
 
     def __init__(self, where, files, *flags, user=None):
         self.files, self.dns, self.holds = files, Resolver({INDEX: ["127.0.0.1"]}), []
@@ -188,7 +188,7 @@ def trees(daemon):
 
 
 def package_store(daemon):
-    """The pantry that works: the child of the one that the front started."""
+    """The worker of the package store: the child of the process that the front started."""
     def find():
         first = next((p for p in children(daemon.pid) if name_of(p) == "caisson-package-store"), 0)
         return next((p for p in children(first) if name_of(p) == "caisson-package-store"), None)

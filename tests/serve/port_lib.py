@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""port_lib.py - Services in sandboxes for the tests of ports: one that tells what it saw, and others that misbehave."""
+"""port_lib.py - Services in sandboxes for the tests of ports: one that reports the requests that it received, and others that misbehave."""
 import base64
 import json
 
 from process import free_port
 
-# A request as the service saw it; and a few acts of services.
+# A request as the service received it; and a few behaviours of services.
 HONEST = r'''
 import base64, hashlib, json, os, socket, struct, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,7 +100,7 @@ print("ready", flush=True)
 server.serve_forever()
 '''
 
-# Sends bytes to each client; perhaps without having read anything, perhaps again and again.
+# Sends bytes to each client, with or without reading first, once or repeatedly.
 RAW = r'''
 import base64, json, socket, sys, threading
 o = json.loads(base64.b64decode(sys.argv[1]))
@@ -127,7 +127,7 @@ while True:
 
 
 class Service:
-    """Something that listens in a box, and an open port to it. path: what reaches it, with the token."""
+    """A service that listens in a box, and an open port to it. path: the path that reaches it, with the token."""
 
     def __init__(self, box, script, *args, port=None):
         self.box, self.port = box, port
@@ -157,7 +157,7 @@ def honest(box, *args):
 
 
 def raw(box, data, read=True, more=b"", times=0, hold=False, reset=False):
-    """Says data, then so often 1024 times more; then holds the connection, or ends it."""
+    """Send data, then 1024 bytes this number of times; then hold the connection, or end it."""
     port = free_port()
     o = {"port": port, "read": read, "data": base64.b64encode(data).decode(), "more": base64.b64encode(more).decode(), "times": times,
          "hold": hold, "reset": reset}
@@ -165,5 +165,5 @@ def raw(box, data, read=True, more=b"", times=0, hold=False, reset=False):
 
 
 def answer_with(status, *headers):
-    """For a request to /answer: what the service is to say."""
+    """The prepared answer of the service to a request for /answer."""
     return {"X-Answer": base64.b64encode(json.dumps([status, headers]).encode()).decode()}

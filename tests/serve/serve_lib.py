@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""serve_lib.py - Shared by the tests of `caisson serve`: a daemon, clients for it, and eyes.
+"""serve_lib.py - Shared by the tests of `caisson serve`: a daemon, clients for it, and functions that inspect it.
 
-A Daemon runs in cgroups of its own, below those that the whole session has (Place, tests/integ/integ_lib.py): so
-everything it ever started is found there, under any parent, and "nothing is left" has an exact
-answer. The tests judge a cell from outside wherever that is possible.
+A Daemon runs in cgroups of its own, below those of the whole session (Place, tests/integ/integ_lib.py): so all its
+processes are found there, under any parent, and "nothing is left" can be checked exactly. The tests judge a cell from
+outside wherever that is possible.
 """
 import json
 import os
@@ -47,8 +47,8 @@ def with_fixtures(where):
 
 
 class Daemon(BareDaemon):
-    """`caisson serve` with the flags given, and without the indexes of packages that this machine uses: tests ask their own. Use
-    as a context, or call stop() yourself."""
+    """`caisson serve` with these flags, and without the package indexes of this machine: tests use their own. Use it as a context
+    manager, or call stop()."""
 
     def __init__(self, where, *flags, env=None, wait=True, scheme="http", **how):
         env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none", **(env or {})}
@@ -68,7 +68,7 @@ class Daemon(BareDaemon):
         return clean_env(**self.env)
 
     def start(self):
-        """Also again, after an end: same flags, same state, same port."""
+        """Start it; also again after an end, with the same flags, state and port."""
         self.dirs = []
         for d in Place.dirs.values():
             mine = d / ("serve-%d" % next(self.numbers))
@@ -78,12 +78,12 @@ class Daemon(BareDaemon):
         self.code = None
 
     def end(self, seconds=HANG // SLOW):
-        """Wait for the end of a daemon that was told to end. Returns its exit code."""
+        """Wait for the end of a daemon that is ending. Returns its exit code."""
         self.code = self.p.wait(seconds * SLOW)
         return self.code
 
     def stop(self, sig=signal.SIGTERM, seconds=HANG // SLOW, code=0):
-        """Tell it to end; it has to, with the code that is expected, and leave nothing."""
+        """End the daemon; it must exit with the expected code, and leave nothing."""
         if self.running():
             self.p.send_signal(sig)
         assert self.end(seconds) == code, "ended with %d: %s" % (self.code, self.log_text()[-2000:])
@@ -92,9 +92,9 @@ class Daemon(BareDaemon):
         assert not left, left
 
     def kill(self):
-        """Whatever happened, nothing of it runs after this."""
+        """End everything of it, in any case."""
         if self.p.poll() is None:
-            self.p.send_signal(signal.SIGSTOP)  # or it would start another front, or the front say something
+            self.p.send_signal(signal.SIGSTOP)  # otherwise it would start another front, or the front would report this
             front = self.find_front()
             if front:
                 os.kill(front, signal.SIGKILL)
@@ -131,17 +131,17 @@ class Daemon(BareDaemon):
             else:
                 self.stop()
 
-    # -- what is there --
+    # -- processes --
 
     def processes(self):
-        """Everything that it started and that runs."""
+        """All running processes that it started."""
         pids = set()
         for d in self.dirs:
             for where, _, _ in os.walk(d):
                 try:
                     pids |= {int(p) for p in Path(where, "cgroup.procs").read_text().split()}
                 except OSError:
-                    pass  # it went while we looked
+                    pass  # it ended in the meantime
         pids = {p for p in pids if p and alive(p)}
         if not self.dirs:
             pids = set(below(self.keeper))
@@ -171,7 +171,7 @@ class Daemon(BareDaemon):
         return [p for p in children(self.warden()) if name_of(p) == "caisson-init"]
 
     def init_of(self, pid):
-        """Pid 1 of the cell where this one is."""
+        """Pid 1 of the cell of this process."""
         return next(p for p in self.inits() if space_of(p) == space_of(pid))
 
     def zygote(self):
@@ -199,7 +199,7 @@ class Daemon(BareDaemon):
         """Processes with this name: that of a program, or one that a process gave itself (at most 15 characters)."""
         return [p for p in self.processes() if name_of(p) == comm]
 
-    # -- asking --
+    # -- requests --
 
     def get(self, path, **kw):
         return self.request("GET", path, **kw)
@@ -208,7 +208,7 @@ class Daemon(BareDaemon):
         return self.request("POST", path, body, **kw)
 
     def raw(self, data, n=None, timeout=30):
-        """Bytes as they are. Returns n answers, or all until the daemon closes."""
+        """Send bytes unchanged. Returns n answers, or all until the daemon closes."""
         with self.connect(timeout) as s, s.makefile("rb") as f:
             s.sendall(data)
             answers = []
@@ -232,7 +232,7 @@ class Daemon(BareDaemon):
         return self.post("/execute", body, token=token, timeout=max(60, (timeout or 0) + 30))
 
     def begin(self, code, **fields):
-        """Run code in a thread of our own; the returned object's result() waits for it."""
+        """Run code in a thread; result() of the returned object waits for it."""
         return Later(lambda: self.try_execute(code, **fields))
 
     def stream(self, code, **fields):
@@ -243,7 +243,7 @@ class Daemon(BareDaemon):
 
 
 class UsersDaemon(Daemon):
-    """As an ordinary user, in cgroups that were given to that one: it waits until they are."""
+    """A daemon of an ordinary user, in cgroups that were delegated to that user: waits until they are."""
 
     def __init__(self, where, *flags, **kw):
         super().__init__(where, *flags, binary="/bin/sh", stdin=subprocess.PIPE, wait=False, **kw)
@@ -262,7 +262,7 @@ class UsersDaemon(Daemon):
 
 
 def note_answers(d):
-    """With $CAISSON_COVERAGE: keep what this daemon answered, by its own log, for tools/api-coverage.py."""
+    """With $CAISSON_COVERAGE: keep the answers of this daemon, from its log, for tools/api-coverage.py."""
     where = os.environ.get("CAISSON_COVERAGE")
     if not where:
         return
@@ -282,7 +282,7 @@ def note_answers(d):
 
 
 class WebSocket(Socket):
-    """As much of RFC 6455 as a client needs here."""
+    """The part of RFC 6455 that a client needs here."""
 
     TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
     closed = None  # the code with which the daemon closed
@@ -294,7 +294,7 @@ class WebSocket(Socket):
         self.send({"type": "execute", "code": code, **fields})
 
     def receive(self):
-        """The next message, or None when it is closed."""
+        """The next message, or None when the connection is closed."""
         while True:
             opcode, data = self.read()
             if opcode == self.PING:
@@ -306,7 +306,7 @@ class WebSocket(Socket):
                 return json.loads(data.decode())
 
     def until(self, *types):
-        """All messages up to the first of one of these types."""
+        """All messages up to the first one of these types."""
         got = []
         while True:
             m = self.receive()
@@ -330,7 +330,7 @@ class WebSocket(Socket):
         self.hang_up()
 
 
-# ---- reading what it says ----------------------------------------------------------------------------------
+# ---- checks of answers -------------------------------------------------------------------------------------
 
 
 def total(metrics, name, **labels):
@@ -340,7 +340,7 @@ def total(metrics, name, **labels):
 
 
 def check_schema(value, schema, document, path="$"):
-    """The part of JSON Schema that the OpenAPI document uses. Returns what is wrong."""
+    """Check the part of JSON Schema that the OpenAPI document uses. Returns the violations."""
     while "$ref" in schema:
         where = document
         for part in schema["$ref"].lstrip("#/").split("/"):
@@ -378,7 +378,7 @@ def check_schema(value, schema, document, path="$"):
 
 
 class Peak(threading.Thread):
-    """The most memory that the daemon had while this ran."""
+    """The peak memory of the daemon during this block."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -397,7 +397,7 @@ class Peak(threading.Thread):
 
 
 class Held:
-    """Code that waits in its sandbox until the test lets it go on: then it ends, and not a moment sooner."""
+    """Code that waits in its sandbox until the test lets it continue; it then ends, and not before."""
 
     def __init__(self, daemon, then=""):
         self.daemon, self.mark = daemon, unique("held")[:15]
@@ -413,6 +413,6 @@ class Held:
 
 
 def parallel(calls):
-    """All of them at once; their results in order."""
+    """Run all of them at once; their results in order."""
     begun = [Later(c) for c in calls]
     return [b.result() for b in begun]

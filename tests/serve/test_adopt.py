@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_adopt.py - kill -9 of the front: sandboxes with a name do not notice, and whatever nobody can use any more is ended."""
+"""test_adopt.py - kill -9 of the front: named sandboxes continue, and everything that no client can use any more is ended."""
 import http.client
 import json
 import os
@@ -14,13 +14,13 @@ from box_lib import Box
 from process import HANG, SLOW, Later, alive, call_yourself, name_of, unique, wait_until
 from serve_lib import Held, total
 
-GONE = (OSError, http.client.HTTPException)  # what a client of a front that is killed may see
+GONE = (OSError, http.client.HTTPException)  # errors that a client of a killed front may see
 VALUE = {"python": ("x = 41", "print(x + 1)"), "bash": ("x=42", "echo $x"), "javascript": ("x = 42", "console.log(x)"),
          "r": ("x <- 42", "cat(x, '\\n', sep='')")}
 
 
 def kill_front(d):
-    """Returns when the next one is there."""
+    """Kill the front; return when the next one serves."""
     old = d.pid
     os.kill(old, signal.SIGKILL)
     assert wait_until(lambda: d.find_front() not in (None, old)), "no other front was started"
@@ -33,7 +33,7 @@ def value(r):
 
 
 def cells_are(d, n):
-    """As many cells, from outside, as there are sandboxes and ready ones; nothing else is below the daemon's cgroups."""
+    """From outside, there are as many cells as sandboxes and ready cells; nothing else is below the daemon's cgroups."""
     def right():
         h = d.health()
         return h["pool"]["making"] == 0 and d.filled(h) and len(d.inits()) == n + h["pool"]["cells_ready"] + h["pool"]["kernels_ready"]
@@ -50,7 +50,7 @@ def d(serve):
     return serve("--pool", "1")
 
 
-# ---- kernels that rest -----------------------------------------------------------------------------------------------------
+# ---- idle kernels ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("language", list(VALUE))
@@ -64,7 +64,7 @@ def test_variables_are_still_there(d, language):
         kill_front(d)
         r = d.execute(get, session_id=name, language=language)
         assert (value(r), r["epoch"], r["state"]) == ("42", 0, "kept"), r
-    assert kernels & set(d.kernels()), "the interpreter is the same process"
+    assert kernels & set(d.kernels()), "the interpreter was replaced"
     assert cells_are(d, 1), (d.inits(), d.health())
 
 
@@ -88,11 +88,11 @@ def test_what_a_sandbox_is_stays(d):
             assert after[key] == before[key], key
         assert box.shell("cat file; echo $SECRET")["stdout"] == "kept\ns3cret-%d\n" % os.getpid()
         assert d.post("/v1/sandboxes", {"name": box.name, "env": {"SECRET": "s3cret-%d" % os.getpid()}, "labels": {"team": "red"}, "memory_mib": 300,
-                                        "timeout_seconds": 500}).status == 200, "the spec is the same one, values of variables too"
+                                        "timeout_seconds": 500}).status == 200, "the spec differs"
 
 
 def test_a_sandbox_without_a_cell_yet(d):
-    """It was made, and nobody has used it: there is nothing to lose."""
+    """The sandbox was made and not used: there is nothing to lose."""
     name = unique()
     assert d.post("/v1/sandboxes", {"name": name}).status == 201
     kill_front(d)
@@ -115,7 +115,7 @@ def test_it_is_written_down(d):
 
 
 def test_the_ledger_records_losses(d):
-    """Whatever had begun has an end, once."""
+    """Everything that had begun has an end, once."""
     with Box(d) as box:
         held = Held(d)
         run = d.begin(held.code, session_id=box.name, timeout=100)
@@ -128,7 +128,7 @@ def test_the_ledger_records_losses(d):
         for r in (run, once):
             with pytest.raises(GONE):
                 r.result()
-        assert box.about()["state"] == "running"  # it answers, so it has written
+        assert box.about()["state"] == "running"  # it answers, so its lines are written
         lines = [json.loads(x) for x in (d.state / "ledger" / "ledger.jsonl").read_text().splitlines()]
         begun = {e["id"]: e for e in lines if e["event"] == "execution.begin"}
         ends = [e for e in lines if e["event"] == "execution.end"]
@@ -138,11 +138,11 @@ def test_the_ledger_records_losses(d):
         assert {(e["owner"], e["sandbox"], e["what"]) for e in lost} == {("local", box.name, "python"), ("local", box.name, "process"), ("local", "", "python")}
 
 
-# ---- kernels that work -----------------------------------------------------------------------------------------------------
+# ---- kernels that run code ---------------------------------------------------------------------------------------------------
 
 
 def test_during_an_execution(d):
-    """Its client is gone, so it is interrupted; what it had is kept."""
+    """The client's connection is gone, so its code is interrupted; variables are kept."""
     name = unique()
     d.execute("x = 41", session_id=name)
     held = Held(d)
@@ -185,13 +185,13 @@ def test_code_that_does_not_let_itself_be_interrupted(d):
 
 
 def test_while_it_shows_and_prints(d):
-    """Whatever was in the pipes, or half read: the kernel goes on, and shows again."""
+    """With output and displays in the pipes, some of it half read: the kernel continues, and its displays arrive."""
     name = unique()
     d.execute("x = 42", session_id=name)
     for i in range(6):
         run = d.begin("while True:\n    print('y' * 5000)\n    display('shown')", session_id=name, timeout=100)
         assert wait_until(lambda: is_busy(d, name))
-        time.sleep(0.02 * i)  # any moment will do
+        time.sleep(0.02 * i)  # any moment
         kill_front(d)
         with pytest.raises(GONE):
             run.result()
@@ -200,7 +200,7 @@ def test_while_it_shows_and_prints(d):
 
 
 def test_half_a_message_in_its_pipe(d):
-    """A kernel that was sent half of its code cannot be spoken to any more."""
+    """A kernel that got only a part of its code cannot be used any more."""
     name, mark = unique(), "slow-reader"
     d.execute(call_yourself(mark) + "x = 1", session_id=name)
     old, = d.named(mark)
@@ -218,11 +218,11 @@ def test_half_a_message_in_its_pipe(d):
     assert not alive(old)
 
 
-# ---- everything else that runs in a sandbox -----------------------------------------------------------------------------------
+# ---- other processes in a sandbox --------------------------------------------------------------------------------------------
 
 
 def argument(pid):
-    """The first one of a process; None of one that is ending or has ended."""
+    """The first argument of a process; None if it is ending or has ended."""
     try:
         with open("/proc/%d/cmdline" % pid) as f:
             return f.read().split("\0")[1]
@@ -247,7 +247,7 @@ def test_commands_end_and_processes_of_the_code_go_on(d):
 
 
 def test_losses_are_reported(d):
-    """Processes, ports and records went with the front: who asks for one hears of that, and the sandbox has its age."""
+    """Processes, ports and records are lost with the front: requests for them get an error with this reason; the sandbox keeps its age."""
     with Box(d) as box:
         done, p = box.exec("true"), box.start("sleep", "1000")
         assert box.post("/ports/8000").status in (200, 201)
@@ -260,7 +260,7 @@ def test_losses_are_reported(d):
                   box.get("/artifacts?execution_id=" + done["execution_id"])):
             assert r.status == 404 and "restarted at " + after["adopted_at"] in r.error["hint"], r
     with Box(d) as box:
-        assert "restarted" not in box.get("/ports/8000").error["hint"], "it was made after that"
+        assert "restarted" not in box.get("/ports/8000").error["hint"], "a process that was made later is not reported as lost"
 
 
 def test_during_a_stream(d):
@@ -283,11 +283,11 @@ def test_during_an_upload(d):
                 assert not s.recv(100).startswith(b"HTTP/1.1 2")
             except OSError:
                 pass
-        assert box.shell("ls -A | wc -l; cat file")["stdout"].split() in (["1", "old"], ["2", "old"]), "a file is whole, or was not written"
+        assert box.shell("ls -A | wc -l; cat file")["stdout"].split() in (["1", "old"], ["2", "old"]), "the file is incomplete"
 
 
 def test_while_sandboxes_are_made_and_removed(d):
-    """Whatever the moment: each is there, or said to be lost, or was removed. Nothing of it stays."""
+    """At any moment, each sandbox exists, is reported as lost, or was removed. Nothing of it stays."""
     odd = []
     for i in range(4):
         names = [unique() for _ in range(6)]
@@ -316,7 +316,7 @@ def test_while_sandboxes_are_made_and_removed(d):
 
 
 def while_there_is_no_front(d, what):
-    """The keeper stands still, so nobody starts another one until @what is done."""
+    """Stop the keeper, so that it starts no front until @what is done."""
     os.kill(d.keeper, signal.SIGSTOP)
     try:
         os.kill(d.pid, signal.SIGKILL)
@@ -342,7 +342,7 @@ TOO_MUCH = "b = bytearray(700 << 20)"
 
 
 def test_a_cell_that_ran_out_of_memory_before(d):
-    """The room that is over does not touch what was written down of the one after it."""
+    """The end of the first cell does not affect the record of the second."""
     name, used = unique(), unique()
     for n in (name, used):
         d.execute("x = 1", session_id=n)
@@ -399,7 +399,7 @@ def test_connections_during_a_restart_wait(d):
 
 
 def test_the_end_of_one_that_was_adopted_is_as_clean(d):
-    """A second front is told to end: it drains, and nothing is left (stop() looks)."""
+    """A second front is ended: it drains, and nothing is left (stop() checks this)."""
     name = unique()
     d.execute("x = 1", session_id=name)
     kill_front(d)
@@ -422,7 +422,7 @@ def test_fronts_that_die_at_once_are_not_started_for_ever(d):
     def all_dead():
         front = d.find_front()
         if front and front not in killed:
-            os.kill(front, signal.SIGTRAP)  # a crash; not one that a sanitizer catches
+            os.kill(front, signal.SIGTRAP)  # a crash, and not one that a sanitizer catches
             killed.add(front)
         return not d.running()
 
@@ -437,14 +437,14 @@ def test_fronts_that_die_at_once_are_not_started_for_ever(d):
 
 
 def test_a_second_signal_still_ends_it_at_once(d):
-    """One to the keeper and one from it are one; Ctrl-C reaches both."""
+    """A signal to the keeper that it passes on counts once; Ctrl-C reaches both processes."""
     held = Held(d)
     run = d.begin(held.code, session_id=unique(), timeout=100)
     assert held.there()
     for pid in (d.pid, d.keeper):
         os.kill(pid, signal.SIGINT)
     assert wait_until(lambda: d.log("drain"))
-    assert not wait_until(lambda: not d.running(), 0.5), "the first one drains, though two processes heard it"
+    assert not wait_until(lambda: not d.running(), 0.5), "the first signal did not drain"
     os.kill(d.keeper, signal.SIGINT)
     assert d.end() == 0
     with pytest.raises((AssertionError, *GONE)):
@@ -455,14 +455,14 @@ def test_a_second_signal_still_ends_it_at_once(d):
 
 
 def test_storm(d):
-    """Clients that retry, and a front that is killed again and again: every session still counts on from where it was."""
+    """Clients retry while the front is killed again and again: the counter of every session continues."""
     kills = int(os.environ.get("CAISSON_ADOPT_KILLS", "5"))
     names = [unique("storm") for _ in range(4)]
     over, odd, counted = threading.Event(), [], {}
     rng = random.Random(int(os.environ.get("CAISSON_CHAOS_SEED", "0")) or None)
 
     def client(name):
-        """Each call adds one; those whose answer was lost may have, or not."""
+        """Each call adds one; a call whose answer was lost may have added one too."""
         at, unsure, epoch = 0, 0, 0
         while not over.is_set():
             try:
@@ -484,7 +484,7 @@ def test_storm(d):
         t.start()
     assert wait_until(lambda: odd or set(d.sessions()) == set(names))
     for n in range(kills):
-        time.sleep(0.2 + rng.random())  # any moment will do
+        time.sleep(0.2 + rng.random())  # any moment
         kill_front(d)
         assert wait_until(lambda: odd or len(d.log("adopted")) == n + 1), d.log_text()[-2000:]
         if odd:

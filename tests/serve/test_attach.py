@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_attach.py - A process over a WebSocket: bytes both ways, terminals, several who look on, and slow ones."""
+"""test_attach.py - A process over a WebSocket: bytes both ways, terminals, several clients, and slow ones."""
 import json
 import os
 
@@ -54,12 +54,12 @@ def test_resize_is_a_signal(box):
 
 
 def test_interactive_job_control(box):
-    """A shell that stops and goes on with its job: it is the leader of its session, on a terminal of its own."""
+    """A shell stops and continues its job: it leads its session, on a terminal of its own."""
     p = box.start("bash", "--norc", "-i", pty=True, env={"PS1": "$ ", "TERM": "dumb"})
     with p.attach("?offset=0") as a:
         a.until(b"$ ")
         a.write(b"echo re''ady; cat\n")
-        a.until(b"ready\r\n")   # the shell has given the terminal its usual manners back
+        a.until(b"ready\r\n")   # the shell has restored the usual settings of the terminal
         a.write(b"hello\n")
         a.until(b"hello\r\nhello\r\n")
         a.write(b"\x1a")
@@ -67,7 +67,7 @@ def test_interactive_job_control(box):
         a.write(b"fg\n")
         a.until(b"fg\r\ncat\r\n")
         a.write(b"again\n")
-        a.until(b"again\r\nagain\r\n")   # it has the terminal: the shell says so before it gives it away
+        a.until(b"again\r\nagain\r\n")   # the job has the terminal: the shell prints this before it hands the terminal over
         a.write(b"\x03")
         a.until(b"^C\r\n$ ")
         a.write(b"echo still $((6*7))\n")
@@ -125,7 +125,7 @@ def test_several_see_the_same(box):
 
 
 def read_all(p, a):
-    """All that comes, again from where it was whenever we were too slow. Returns the number of bytes."""
+    """Read everything; continue at the same offset after each disconnection for being slow. Returns the number of bytes."""
     got = 0
     while True:
         while a.more():
@@ -139,7 +139,7 @@ def read_all(p, a):
 
 
 def test_slow_one_is_sent_away_and_the_others_are_not_kept_waiting(box):
-    """One never reads; the process writes far more than anybody may be behind, and the other gets all of it."""
+    """One client never reads; the process writes far more than a client may lag behind, and the other client gets all of it."""
     n = 30 * MIB
     p = box.start("sh", "-c", "echo begin; read x; head -c %d /dev/zero | tr '\\0' x; echo end" % n, stdin=True)
     with p.attach(receive_buffer=65536) as slow, p.attach() as fast:
@@ -150,11 +150,11 @@ def test_slow_one_is_sent_away_and_the_others_are_not_kept_waiting(box):
         slow.to_end()
         assert slow.closed == 1013
         with p.attach("?offset=%d" % len(slow.data)) as again:
-            assert len(slow.data) + len(again.to_end()) == n + 10 and again.closed == 1000, "it comes back for the rest"
+            assert len(slow.data) + len(again.to_end()) == n + 10 and again.closed == 1000, "the slow client cannot continue"
 
 
 def test_terminal_waits_for_its_reader(daemon, box):
-    """As terminals do: nobody is sent away, nothing is lost, nothing grows."""
+    """A terminal waits for its reader: no client is disconnected, nothing is lost, and memory does not grow."""
     n = 20 * MIB
     p = box.start("sh", "-c", "stty -echo; echo begin; read x; head -c %d /dev/zero | tr '\\0' x; echo end" % n, pty=True)
     with p.attach("?offset=0", receive_buffer=65536) as a:
@@ -169,7 +169,7 @@ def test_terminal_waits_for_its_reader(daemon, box):
 
 
 def test_input_to_one_that_does_not_read(daemon, box):
-    """The socket is not read any more: its writer has to wait."""
+    """The daemon stops reading the socket: the client that writes must wait."""
     p = box.start("sleep", "1000", stdin=True)
     with p.attach() as a:
         a.s.settimeout(2)
@@ -178,7 +178,7 @@ def test_input_to_one_that_does_not_read(daemon, box):
             while sent < 64 * MIB:
                 a.write(b"x" * 65536)
                 sent += 65536
-        assert MIB // 8 <= sent < 64 * MIB, "there is an end to what is taken"
+        assert MIB // 8 <= sent < 64 * MIB, "the daemon takes input without limit"
     assert p.about()["state"] == "running"
 
 
@@ -266,4 +266,4 @@ def test_many_come_and_go(daemon, box):
         with p.attach() as a:
             a.until(b"x")
     assert wait_until(lambda: open_files() <= before)
-    assert SLOW > 1 or memory_kb(front) < memory + 8192, "a sanitized program keeps what it frees"
+    assert SLOW > 1 or memory_kb(front) < memory + 8192, "memory grew"

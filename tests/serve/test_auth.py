@@ -30,7 +30,7 @@ def token_file(path, text, mode=0o600):
 
 
 def fails(*flags, env=None):
-    """A start that has to fail: one line on stderr, 125, at once. Returns the line."""
+    """A start that must fail: one line on stderr, 125, at once. Returns the line."""
     p = subprocess.run([str(BIN), "serve", *map(str, flags)], env=clean_env(**(env or {})), capture_output=True, timeout=HANG)
     lines = p.stderr.decode().splitlines()
     assert p.returncode == 125 and len(lines) == 1 and lines[0].startswith("caisson serve: "), p
@@ -79,7 +79,7 @@ def test_beyond_loopback_needs_a_token(tmp_path, address):
             except OSError:
                 pytest.skip("no address but loopback here")
     line = fails("--state", tmp_path / "s", "--listen", "%s:%d" % (address, free_port()))
-    assert "token" in line and "--token-file" in line and "127.0.0.1" in line and "umask 077" in line, "the fix is in the message: " + line
+    assert "token" in line and "--token-file" in line and "127.0.0.1" in line and "umask 077" in line, "no remedy in the message: " + line
 
 
 def test_beyond_loopback_with_a_token(serve, tokens):
@@ -128,7 +128,7 @@ WRONG = ["Bearer " + "0" * 64, "Bearer", "Bearer ", "Basic " + ALICE, ALICE, "Be
 
 
 def test_with_a_wrong_token(guessed):
-    """Ten of them: one more would be too many for a while."""
+    """Ten wrong tokens: an eleventh would be blocked for a while."""
     for value in WRONG:
         r = guessed.post("/execute", {"code": "1"}, headers={"Authorization": value})
         assert r.status == 401 and r.error["code"] == "unauthorized" and ALICE not in r.body.decode(), (value, r)
@@ -140,7 +140,7 @@ def test_wrong_authorization_is_not_saved_by_the_other_header(guarded):
 
 
 def test_body_of_a_stranger_is_not_read(guarded):
-    """The answer comes with the head; nothing of eight megabytes is waited for."""
+    """The answer follows the head; the daemon does not wait for the eight megabytes."""
     with guarded.connect(20) as s:
         s.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n")
         assert s.recv(100).startswith(b"HTTP/1.1 401 ")
@@ -154,7 +154,7 @@ def test_token_in_the_url(guarded):
 
 
 def test_body_of_a_stranger_is_not_a_request(guarded):
-    """A request inside the body of one that was refused is never looked at."""
+    """A request inside the body of a refused request is never parsed."""
     inner = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n" % ALICE.encode()
     for head in (b"Content-Length: %d" % len(inner), b"Transfer-Encoding: chunked"):
         body = inner if b"Length" in head else b"%x\r\n%s\r\n0\r\n\r\n" % (len(inner), inner)
@@ -170,7 +170,7 @@ def test_body_of_a_stranger_is_not_a_request(guarded):
 
 @pytest.mark.parametrize("name", ["Authorization", "X-API-Key"])
 def test_two_tokens_in_one_request(guarded, name):
-    """Which of them counts is not a question that two readers may answer differently."""
+    """A request with two tokens is refused, because two parsers could choose different ones."""
     good, bad = ("Bearer " + ALICE, "Bearer " + "0" * 64) if name == "Authorization" else (ALICE, "0" * 64)
     for first, second in ((good, bad), (bad, good)):
         a, = guarded.raw(b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n%s: %s\r\n%s: %s\r\nConnection: close\r\n\r\n" % (
@@ -190,7 +190,7 @@ def test_owners_do_not_see_each_other(guarded):
     foreign = guarded.request("DELETE", "/sessions/" + only, token=BOB)
     nothing = guarded.request("DELETE", "/sessions/" + unique(), token=BOB)
     assert foreign.status == nothing.status == 404
-    assert foreign.json == nothing.json, "it does not even tell that there is one"
+    assert foreign.json == nothing.json, "the answer reveals that the session exists"
     assert guarded.request("POST", "/sessions/%s/interrupt" % only, token=BOB).status == 404
     assert guarded.end_session(name, token=BOB).status == 204
     assert guarded.execute("secret", session_id=name, token=ALICE)["result"]["text/plain"] == "'of alice'"
@@ -205,36 +205,36 @@ def test_websocket_needs_a_token(guarded):
 
 def test_brute_force_gets_429(guessed):
     answers = []
-    while len(answers) < 12 or len(answers) < 100 and answers[-1].status != 429:  # a slow client has some of its tries back
+    while len(answers) < 12 or len(answers) < 100 and answers[-1].status != 429:  # a slow client has regained some of its attempts
         answers.append(guessed.get("/sessions", token=secrets.token_hex(32)))
     statuses = [r.status for r in answers]
     assert statuses[:10] == [401] * 10 and set(statuses[10:]) <= {401, 429} and 429 in statuses, statuses
     blocked = next(r for r in answers if r.status == 429)
     assert blocked.error["code"] == "rate_limited" and 1 <= int(blocked.headers["retry-after"]) <= 60
-    assert guessed.get("/health").status == 200, "what needs no token goes on"
-    assert len([e for e in guessed.log("auth_blocked")]) == 1, "said once"
+    assert guessed.get("/health").status == 200, "routes without a token are blocked"
+    assert len([e for e in guessed.log("auth_blocked")]) == 1, "the block was not logged once"
 
 
 def guess(d, n=60):
-    """Until the address is blocked."""
+    """Send wrong tokens until the address is blocked."""
     assert any(d.get("/sessions", token=secrets.token_hex(32)).status == 429 for _ in range(n))
 
 
 def test_a_right_token_passes_whatever_else_the_address_sends(guessed):
-    """Behind a proxy all have one address: a stranger who guesses keeps nobody out."""
+    """Behind a proxy all clients have one address: a stranger's guesses lock no other client out."""
     guess(guessed)
     for _ in range(5):
         begin = time.monotonic()
         assert guessed.execute("print(1)", token=ALICE)["stdout"] == "1\n"
         assert guessed.get("/sessions", token=BOB).status == 200
-        assert time.monotonic() - begin < 0.9 * SLOW, "and does not wait"
-    assert guessed.get("/sessions").status == 401, "who sends none is told so"
+        assert time.monotonic() - begin < 0.9 * SLOW, "a valid token had to wait"
+    assert guessed.get("/sessions").status == 401, "a request without a token was not answered with 401"
     with WebSocket(guessed, headers={"Authorization": "Bearer " + ALICE}) as w:
         assert w.run("1 + 1")["result"]["text/plain"] == "2"
 
 
 def test_guesses_are_slow(guessed):
-    """Once an address guesses, a connection of it gets one answer in a second, and of what it sends nothing more is read."""
+    """After guesses, a connection of that address gets one answer per second, and the daemon reads nothing more of it."""
     guess(guessed)
     request = b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\nAuthorization: Bearer %s\r\n\r\n"
     begin = time.monotonic()
@@ -248,14 +248,14 @@ def test_guesses_are_slow(guessed):
         s.sendall(b"".join(one % secrets.token_hex(32).encode() for _ in range(3)))
         answers = [read_response(f).status for _ in range(3)]
         assert set(answers) <= {401, 429} and time.monotonic() - begin > 0.9 * answers.count(429), answers
-    # Those who go away before they are answered leave nothing behind.
+    # Clients that leave before their answer leave nothing behind.
     for _ in range(50):
         with guessed.connect(20) as s:
             s.sendall(request % secrets.token_hex(32).encode())
     assert guessed.execute("print(1)", token=ALICE)["stdout"] == "1\n"
 
 
-# ---- before anybody is known ------------------------------------------------------------------------------------------------
+# ---- before authentication --------------------------------------------------------------------------------------------------
 
 
 def from_address(d, address):
@@ -290,7 +290,7 @@ GET = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\
 
 
 def test_silent_connections_of_one_address_do_not_block_others(small):
-    """They take an eighth of the places, the oldest goes when another comes, and who has shown a token stays."""
+    """They take at most an eighth of the places, the oldest is closed for a new one, and a client with a token stays."""
     with from_address(small, "127.0.0.1") as known, known.makefile("rb") as f:
         known.sendall(GET % ALICE.encode())
         assert read_response(f).status == 200
@@ -299,19 +299,19 @@ def test_silent_connections_of_one_address_do_not_block_others(small):
             assert wait_until(lambda: sum(map(is_closed, many)) >= 300 - 32), "the oldest are closed"
             closed = [is_closed(s) for s in many]
             assert all(closed[:268]) and not any(closed[270:]), closed.index(False)
-            for address in ("127.0.0.1", "127.0.0.77"):  # the same one, and another
+            for address in ("127.0.0.1", "127.0.0.77"):  # the same address, and another
                 with from_address(small, address) as s, s.makefile("rb") as g:
                     s.sendall(GET % BOB.encode())
                     assert read_response(g).status == 200, address
             known.sendall(GET % ALICE.encode())
-            assert read_response(f).status == 200, "who was there and known still is"
+            assert read_response(f).status == 200, "an authenticated connection was closed"
         finally:
             for s in many:
                 s.close()
 
 
 def test_a_refused_request_creates_no_owner(small):
-    """Neither a wrong token, nor none, nor what is open to all, makes room for more."""
+    """Neither a wrong token, nor a missing one, nor an open route adds an owner."""
     asked = {"none": b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n\r\n", "open": b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
              "wrong": GET % (b"0" * 64)}
     for i, (what, data) in enumerate(asked.items()):
@@ -321,7 +321,7 @@ def test_a_refused_request_creates_no_owner(small):
             for n in range(40):
                 s = from_address(small, address)
                 many.append(s)
-                s.sendall(data if n < 8 or what != "wrong" else asked["none"])  # more would be waited for
+                s.sendall(data if n < 8 or what != "wrong" else asked["none"])  # more of them would be delayed
                 assert s.recv(65536), what
             assert wait_until(lambda: sum(map(is_closed, many)) == 8), what
         finally:
@@ -330,7 +330,7 @@ def test_a_refused_request_creates_no_owner(small):
 
 
 def test_no_token_anywhere(guessed, tokens):
-    """Not in the log at its most talkative, not in a listing, an error, a process title or the environment."""
+    """Not in the log at its most detailed level, not in a listing, an error, a process title or the environment."""
     wrong = secrets.token_hex(32)
     guessed.execute("1", token=ALICE)
     guessed.get("/sessions", token=wrong)
@@ -346,11 +346,11 @@ def test_no_token_anywhere(guessed, tokens):
                 pass
     for t in (ALICE, BOB, THIRD, wrong):
         assert not any(t in text for text in texts), [text for text in texts if t in text][0][-300:]
-    assert any("alice" == e.get("owner") for e in guessed.log("request")), "who it was is there"
+    assert any("alice" == e.get("owner") for e in guessed.log("request")), "the owner is not in the log"
 
 
 def test_token_file_may_not_be_needed_again(guessed, tokens):
-    """Only hashes are kept: the text of a token is not in the daemon's memory."""
+    """Only hashes are kept: the daemon's memory does not contain the text of a token."""
     if os.geteuid() or SLOW > 1:
         pytest.skip("only root can look, and not into a sanitized build")
     found = []
@@ -410,13 +410,13 @@ def test_origin(daemon, origin, site, ok):
         assert r.status == 200, r
     else:
         assert r.status == 403 and r.error["code"] == "forbidden_origin", r
-        assert daemon.metrics().get('sandbox_executions_total{language="python",status="ok"}', 0) == before, "and nothing was run"
+        assert daemon.metrics().get('sandbox_executions_total{language="python",status="ok"}', 0) == before, "code was run"
     assert not any(k.startswith("access-control-") for k in r.headers)
 
 
 @pytest.mark.parametrize("origin,status", [("http://evil.example", 403), ("null", 403), ("http://127.0.0.1:{port}", 101), (None, 101)])
 def test_origin_of_websockets(daemon, origin, status):
-    """The browser does not ask before it opens one: only the Origin tells."""
+    """A browser opens a WebSocket without asking first: only the Origin distinguishes pages."""
     with WebSocket(daemon, headers={"Origin": origin.format(port=daemon.port)} if origin else {}) as w:
         assert w.answer.status == status, w.answer
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_bridge.py - caisson-bridge: configuration, calls, servers that misbehave, and what is left when it ends.
+"""test_bridge.py - caisson-bridge: configuration, calls, servers that misbehave, and leftovers after its end.
 
-Servers are fake_mcp.py, which does what it is told; tests/mcp/test_bridge_servers.py has real ones.
+Servers are fake_mcp.py, whose behaviour the test chooses; tests/mcp/test_bridge_servers.py has real ones.
 """
 import json
 import os
@@ -125,7 +125,7 @@ def test_discovery_reads_hosts_configurations_only_on_request(tmp_path):
     assert "servers.bad.command: must be a string" in log and ".mcp.json:1:" in log
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root has somebody else to become")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_root_does_not_run_servers_as_root_unasked(tmp_path, pytestconfig):
     path = write(tmp_path / "mcp.json", {"x": fake()})
     with pytest.raises(Refused) as e:
@@ -133,7 +133,7 @@ def test_root_does_not_run_servers_as_root_unasked(tmp_path, pytestconfig):
     assert "--mcp-user NAME" in str(e.value) and str(path) in str(e.value)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root has somebody else to become")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_root_becomes_the_owner_of_the_file(pytestconfig):
     import pwd
     import shutil
@@ -168,7 +168,7 @@ def test_environment_has_only_configured_variables(bridge):
 
 
 def test_calls_run_side_by_side(bridge):
-    futures = [bridge.begin("good", "meet", {"count": 10}) for _ in range(10)]  # none comes back before all are there
+    futures = [bridge.begin("good", "meet", {"count": 10}) for _ in range(10)]  # no answer comes before all requests have arrived
     assert [said(json.loads(f.result(60))) for f in futures] == ["met"] * 10
 
 
@@ -203,7 +203,7 @@ def test_timeout_and_cancellation_reach_the_server(bridge):
 
 
 def test_server_that_asks_is_answered(bridge):
-    """At once, whatever it asks for: it would wait for a person or a model that is not there. Also one that may not ask."""
+    """Every request of a server is answered at once: no person or model is there to answer. Also one of a server that may not ask."""
     for server in ("good", "modern"):
         answers = json.loads(said(bridge.call(server, "ask")))
         assert answers == {"q0": {}, "q1": -32601, "q2": -32601, "q3": -32601}, server
@@ -253,7 +253,7 @@ def test_server_killed_in_mid_call(bridge):
     wait_until(lambda: not alive(pid))
     assert said(json.loads(others.result(60))) == "slept"
     deadline = time.monotonic() + 60
-    while True:  # after the back-off it is there again
+    while True:  # after the back-off the server runs again
         try:
             assert said(bridge.call("other one", "echo", {"text": "again"})) == "again"
             break
@@ -275,7 +275,7 @@ def test_server_that_shouts_is_logged_in_part(bridge):
 def test_unusable_servers_are_reported_with_the_reason(bridge):
     e = error(bridge.call, "gone", "x")
     assert e.code == "unavailable" and "No such file" in e.message and "/no/such" not in e.message
-    assert "in a row" in error(bridge.call, "gone", "x").message  # at once: the back-off holds
+    assert "in a row" in error(bridge.call, "gone", "x").message  # at once: the back-off applies
     assert "failed" in bridge.states("gone")
     assert "nonsense" in error(bridge.call, "nonsense", "x").message
     e = error(bridge.call, "mute", "x", timeout_ms=300)
@@ -346,7 +346,7 @@ def test_daemon_starts_the_bridge_and_ends_it(pytestconfig, tmp_path):
             return [int(p) for p in os.listdir("/proc") if p.isdigit() and b"caisson-bridge" in read(p) and str(config).encode() in read(p)]
         assert wait_until(lambda: len(bridges()) == 2)
         first = bridges()
-        os.kill(d.pid, signal.SIGKILL)  # the front: the next one starts a bridge of its own
+        os.kill(d.pid, signal.SIGKILL)  # kill the front: the next one starts a bridge of its own
 
         def others():
             now = bridges()
@@ -376,7 +376,7 @@ def test_daemon_refuses_a_wrong_configuration(pytestconfig, tmp_path):
 
 
 def test_another_daemon_as_a_server(pytestconfig, tmp_path):
-    """Modern, over HTTP, with a token, and a subscription to changes: caisson's own MCP server is one that nobody has to install."""
+    """A modern server over HTTP, with a token and a subscription to changes: caisson's own MCP server needs no installation."""
     tokens = tmp_path / "tokens"
     tokens.write_text("me:%s\n" % ("t0ken" * 8))
     tokens.chmod(0o600)

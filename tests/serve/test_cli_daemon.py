@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_cli_daemon.py - How the command finds its daemon and shows who it is: socket, URL, token, certificate."""
+"""test_cli_daemon.py - How the command finds its daemon and authenticates: socket, URL, token, certificate."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,7 +25,7 @@ def test_unix_socket(serve, short_dir):
         t.type(b"exit 2\n")
         assert t.end() == 2
     assert Cli().ok("ps", "--socket", str(short_dir / "s"), "--json").json["sandboxes"][0]["owner"] == "local"
-    # A place that is named comes before one in the environment.
+    # An address in the options takes precedence over the environment.
     assert Cli(CAISSON_URL="http://127.0.0.1:9").ok("ps", "--socket", str(short_dir / "s")).code == 0
     assert Cli(CAISSON_SOCKET="/nonexistent").ok("ps", "--url", "http://127.0.0.1:%d" % d.port).code == 0
     by_socket.ok("rm", "one")
@@ -77,7 +78,7 @@ def test_tokens(serve, tmp_path):
     r = Cli(**url)("ps", "--token-file", str(other))
     assert r.code == 125
     one_line(r, "chmod 600")
-    # Nobody on the machine can read it from a list of processes.
+    # The list of processes does not show it to other users.
     with mine.start("exec", "--name", "t1", "--", "sh", "-c", "echo go; exec sleep 65") as p:
         try:
             assert p.stdout.readline() == b"go\n"
@@ -122,7 +123,7 @@ def test_socket_of_others(serve, short_dir):
 
 
 def test_daemon_that_goes_away(serve):
-    """In the middle of a program: it is said, and soon."""
+    """The daemon dies in the middle of a program: the command reports this soon."""
     d = serve()
     cli = Cli(CAISSON_URL="http://127.0.0.1:%d" % d.port)
     cli.ok("create", "x")
@@ -137,7 +138,7 @@ def test_daemon_that_goes_away(serve):
 
 
 class Cutter:
-    """Between client and daemon: passes bytes on, and cuts the connection after so many of an answer, a few times."""
+    """Between client and daemon: passes bytes on, and cuts the connection after a number of bytes of an answer, a few times."""
 
     def __init__(self, port, after, times):
         self.port, self.after, self.times, self.cuts = port, after, times, 0
@@ -176,7 +177,7 @@ class Cutter:
 
 
 def test_connection_that_breaks(daemon):
-    """Three times in the middle of a stream: nothing is lost, and nothing comes twice."""
+    """The connection breaks three times in the middle of a stream: no output is lost or repeated."""
     direct = Cli(CAISSON_URL="http://127.0.0.1:%d" % daemon.port)
     direct.ok("create", "cut")
     cutter = Cutter(daemon.port, 30000, 3)
@@ -194,8 +195,27 @@ def test_connection_that_breaks(daemon):
         direct("rm", "-f", "cut")
 
 
+def test_shell_continues_after_a_cut_connection(daemon):
+    """The connection is cut in the middle of the output: the terminal shows all of it, once, and the same shell takes input."""
+    direct = Cli(CAISSON_URL="http://127.0.0.1:%d" % daemon.port)
+    direct.ok("create", "cutshell")
+    cutter = Cutter(daemon.port, 6000, 1)
+    try:
+        with Terminal(Cli(CAISSON_URL="http://127.0.0.1:%d" % cutter.s.getsockname()[1]), "shell", "cutshell") as t:
+            t.until(rb"\$ ")
+            t.type(b"mark=$$; seq -f 'line %.0f' 4000; echo do''ne\n")
+            shown = t.until(rb"done\r\n")
+            assert cutter.cuts == 1, "the connection was not cut: %r" % shown[-200:]
+            assert re.findall(rb"line (\d+)\r\n", shown) == [b"%d" % i for i in range(1, 4001)]
+            t.type(b"test $mark = $$ && exit 7\n")
+            assert t.end() == 7 and t.restored
+    finally:
+        cutter.close()
+        direct("rm", "-f", "cutshell")
+
+
 def test_busy(serve):
-    """429: the line says when to try again."""
+    """429: the message names the time to wait."""
     d = serve("--max-sandboxes", "1")
     cli = Cli(CAISSON_URL="http://127.0.0.1:%d" % d.port)
     cli.ok("create", "x")

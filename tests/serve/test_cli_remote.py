@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_cli_remote.py - The command as a client: sandboxes of a daemon, over TCP.
 
-The real programs on both sides. Judged by what a person or a script would notice: bytes, exit codes, lines.
+The real programs on both sides, judged by bytes, exit codes and lines of output.
 """
 import hashlib
 import json
@@ -35,7 +35,7 @@ def box(cli):
 
 @pytest.mark.parametrize("option", ["--env", "--label", "--egress", "--secret"])
 def test_what_is_no_text_is_refused(cli, option):
-    """JSON cannot say it: it was left out, and the sandbox made without it."""
+    """JSON cannot represent the value. Before, it was left out, and the sandbox was made without it."""
     name = unique("bytes")
     r = cli("create", name, option, b"A=a\xffb")
     one_line(r, option, "UTF-8")
@@ -77,7 +77,7 @@ def test_create_again(cli, box):
 
 
 def test_pages(cli):
-    """Every page of the list is asked for."""
+    """The command requests every page of the list."""
     names = [unique("p") for _ in range(3)]
     try:
         for n in names:
@@ -96,7 +96,7 @@ def test_stop_and_kill(cli):
         assert cli.ok("stop", "--grace", "1", a, "--json").json["state"] == "stopped"
         assert cli.ok("kill", b).out == b.encode() + b"\n"
         names = {s["name"] for s in cli.ok("ps", "--json").json["sandboxes"]}
-        assert not {a, b} & names, "ps lists what runs"
+        assert not {a, b} & names, "ps lists a sandbox that does not run"
         states = {s["name"]: s for s in cli.ok("ps", "-a", "--json").json["sandboxes"]}
         assert states[a]["state"] == states[b]["state"] == "stopped" and states[a]["reason"]
         assert "stopped" in cli.ok("ps", "-a").out.decode()
@@ -120,7 +120,7 @@ def test_missing_ones(cli, box):
         one_line(r, "no such sandbox", "caisson create")
     assert cli("rm", "-f", gone).code == 0
     r = cli("rm", gone, box)
-    assert r.code == 5 and r.out == box.encode() + b"\n", "the others are removed all the same"
+    assert r.code == 5 and r.out == box.encode() + b"\n", "the other sandboxes were not removed"
     for args in (["run", "--name", gone, "1"], ["exec", "--name", gone, "--", "true"], ["exec", "--name", gone, "-i", "--", "true"], ["shell", gone]):
         r = cli(*args)
         assert r.code == 125, r
@@ -173,7 +173,7 @@ def test_run_ends(cli, box):
 
 
 def test_output_is_live(cli, box):
-    """Its output arrives while it still runs."""
+    """The output arrives while the program runs."""
     with cli.start("run", "--name", box, "-i", "print('first'); import time\nwhile True: time.sleep(0.05)", stdin=subprocess.DEVNULL) as p:
         try:
             assert p.stdout.readline() == b"first\n"
@@ -243,7 +243,7 @@ def test_exit_codes(cli, box, with_stdin):
 
 
 def test_stdin_flows(cli, box):
-    """A conversation: each answer comes before the next line is written."""
+    """A conversation: each answer arrives before the next line is written."""
     with cli.start("exec", "--name", box, "-i", "--", "cat", stdin=subprocess.PIPE) as p:
         try:
             for i in range(5):
@@ -257,7 +257,7 @@ def test_stdin_flows(cli, box):
 
 
 def test_much_stdin(cli, box):
-    """More than anybody keeps, into a program that takes its time, and back."""
+    """More input than any buffer holds, into a slow program, and back."""
     data = os.urandom(6 << 20)
     r = cli.ok("exec", "--name", box, "-i", "--", "sh", "-c", "sleep 1; cat", input=data, timeout=90)
     assert r.out == data
@@ -274,7 +274,7 @@ def test_exec_environment(cli, box):
 
 @pytest.mark.parametrize("with_stdin", [False, True])
 def test_reader_that_leaves(cli, box, daemon, with_stdin):
-    """As in `yes | head`: it ends here, and in the sandbox."""
+    """As in `yes | head`: the program ends here, and in the sandbox."""
     with cli.start("exec", "--name", box, *(["-i"] if with_stdin else []), "--", "yes") as p:
         try:
             assert p.stdout.read(2) == b"y\n"
@@ -282,7 +282,7 @@ def test_reader_that_leaves(cli, box, daemon, with_stdin):
             assert p.wait(HANG) == 141
         finally:
             end_process(p)
-    assert wait_until(lambda: not daemon.named("yes")), "yes goes on for nobody"
+    assert wait_until(lambda: not daemon.named("yes")), "yes still runs"
 
 
 @pytest.mark.parametrize("with_stdin", [False, True])
@@ -299,7 +299,7 @@ def test_interrupted(cli, box, daemon, with_stdin):
 
 
 def test_interrupt_is_for_one(cli, box, daemon):
-    """POST .../executions/{id}/interrupt: the one that is meant, and nothing else in the sandbox."""
+    """POST .../executions/{id}/interrupt interrupts that execution, and nothing else in the sandbox."""
     url = "/v1/sandboxes/%s/executions" % box
     with cli.start("exec", "--name", box, "--", "sh", "-c", "echo go; exec sleep 62") as a, \
             cli.start("exec", "--name", box, "--", "sh", "-c", "echo go; exec sleep 63") as b:
@@ -339,7 +339,7 @@ def test_copy_files(cli, box, tmp_path):
     cli.ok("cp", str(tmp_path / "data.bin"), box + ":")
     assert cli.ok("exec", "--name", box, "--", "sha256sum", "/workspace/data.bin").out.split()[0].decode() == sha256(data)
     cli.ok("cp", str(tmp_path / "tool"), box + ":/tmp/renamed")
-    assert cli.ok("exec", "--name", box, "--", "/tmp/renamed").out == b"tool\n", "a program stays one"
+    assert cli.ok("exec", "--name", box, "--", "/tmp/renamed").out == b"tool\n", "the file is not executable"
     cli.ok("cp", box + ":data.bin", str(tmp_path / "back"))
     assert (tmp_path / "back").read_bytes() == data
     (tmp_path / "d").mkdir()
@@ -348,7 +348,7 @@ def test_copy_files(cli, box, tmp_path):
     assert cli.ok("cp", "-", box + ":piped", input=b"\xff\x00").out == b""
     assert cli.ok("cp", box + ":piped", "-").out == b"\xff\x00"
     assert cli.ok("cp", "--json", box + ":piped", str(tmp_path / "p")).json == {"bytes": 2, "skipped": 0}
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["back", "d", "data.bin", "p", "tool"], "nothing half-made is left"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["back", "d", "data.bin", "p", "tool"], "an incomplete copy is left"
 
 
 def sha256(data):
@@ -391,7 +391,7 @@ def test_copy_directories(cli, box, tmp_path):
 
 
 def test_copy_out_can_do_no_harm(cli, box, tmp_path):
-    """A directory made by hostile code: links that lead out stay there, and nothing is written through what is here."""
+    """A directory made by hostile code: links that lead out are not copied, and nothing is written through links on this side."""
     cli.ok("exec", "--name", box, "--", "sh", "-c", "mkdir -p evil/d && cd evil && ln -s /etc/passwd abs && ln -s ../../up up && "
            "ln -s . dot && ln -s dot/../../x sly && ln -s d good && mkfifo pipe && echo hi > d/f")
     r = cli.ok("cp", "-r", box + ":evil", str(tmp_path / "out"))
@@ -471,11 +471,11 @@ def test_wrong_use(cli):
         assert any(part in line for line in r.lines()) and r.lines()[0].startswith("caisson: "), (args, r)
         assert r.out == b"", r
     r = cli("logs", "-f", "--json", "x")
-    assert r.code == 125 and "do not go together" in r.json["error"]["message"] and r.err == b"", "who asked for JSON gets it"
+    assert r.code == 125 and "do not go together" in r.json["error"]["message"] and r.err == b"", "the error is not JSON"
 
 
 def test_refused_by_the_daemon(cli):
-    """An error that only the daemon can find comes back in its own words."""
+    """An error that only the daemon can find is shown with the daemon's message."""
     r = cli("create", unique("x"), "--image", "python:3.11")
     assert r.code == 7
     one_line(r, "image")
@@ -503,7 +503,7 @@ def test_output_that_can_not_be_written(cli, box):
 
 
 def test_names_from_the_daemon_can_not_command_a_terminal(cli):
-    """Labels are anybody's text."""
+    """Labels may contain any text."""
     name = unique("esc")
     try:
         cli.ok("create", name, "--label", "k=\033[2Jx\u202e")

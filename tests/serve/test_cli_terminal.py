@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_cli_terminal.py - `caisson shell` and `caisson top` on a terminal, which is always as it was afterwards."""
+"""test_cli_terminal.py - `caisson shell` and `caisson top` on a terminal, which is always restored."""
 import signal
 
 import pytest
@@ -24,7 +24,7 @@ def box(cli):
 def test_shell(cli, box, daemon):
     with Terminal(cli, "shell", box) as t:
         t.until(rb"\$ ")
-        assert not t.restored, "raw while it runs"
+        assert not t.restored, "the terminal is not raw"
         t.type(b"stty size; echo TERM=$TERM\n")
         t.until(rb"33 101\r\n")
         t.until(rb"TERM=xterm")
@@ -50,7 +50,7 @@ def test_terminal_is_restored(cli, box, daemon, sig):
         code = t.end()
         assert code in (128 + sig, -sig) and t.restored
     if sig != signal.SIGSEGV:
-        assert wait_until(lambda: not daemon.named("bash")), "nobody can get back to it"
+        assert wait_until(lambda: not daemon.named("bash")), "the shell still runs"
 
 
 def test_shell_and_a_sandbox_that_goes(cli, box):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_code_mode.py - Code mode through the whole daemon: what code keeps from sandbox to sandbox, and whose it is."""
+"""test_code_mode.py - Code mode through the whole daemon: the memory and functions that code saves, and their owners."""
 import os
 import signal
 
@@ -63,7 +63,7 @@ def test_projects_are_apart(daemon, project):
 
 @pytest.mark.slow
 def test_who_keeps_too_much_has_to_wait(daemon, project):
-    """Requests as the library would not send them. A megabyte that is written counts as four; 8 in a second, 32 at once."""
+    """Requests that the library would not send. A written megabyte counts as four; 8 per second, 32 at once."""
     flood = """
 from caisson_kernel.codemode import rpc
 import time
@@ -157,7 +157,7 @@ def test_what_is_kept_outlives_the_daemon_and_is_its_owners_alone(serve, tmp_pat
 
 @pytest.mark.slow
 def test_a_kernel_that_no_zygote_forked_has_it_too(serve):
-    """It loads what it needs from its own driver, when it first needs it."""
+    """Such a kernel loads the modules from its own driver, at their first use."""
     d = serve("--pool", "0")
     z = wait_until(d.zygote)
     os.kill(z, signal.SIGSTOP)

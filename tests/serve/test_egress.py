@@ -96,7 +96,7 @@ def attempt(b, host, port, say=b"hi"):
     return says(b, TRY + "attempt(%r, %d, %r)" % (host, port, say)).strip()
 
 
-# ---- the straight way ----------------------------------------------------------------------------------------
+# ---- allowed connections ----------------------------------------------------------------------------------------
 
 
 def test_the_receipt_matches_the_gate(outside):
@@ -142,7 +142,7 @@ def test_ipv6_and_wildcards(outside):
 
 
 def test_half_close_and_much_data(outside):
-    """Both directions are told apart: who has said all still hears all."""
+    """The directions are independent: a client that has finished sending still receives everything."""
     with box(outside, outside.host()) as b:
         assert says(b, """
             import hashlib, os, socket, threading
@@ -162,7 +162,7 @@ def test_half_close_and_much_data(outside):
 
 
 def pipe_sizes(pid):
-    """Of the pipes of a process, one for each end that it has, by the kernel's word."""
+    """The sizes of the pipes of a process, one for each end that it has, as the Linux kernel reports them."""
     sizes = []
     for fd in os.listdir(f"/proc/{pid}/fd"):
         path = f"/proc/{pid}/fd/{fd}"
@@ -172,14 +172,14 @@ def pipe_sizes(pid):
                 sizes.append(fcntl.fcntl(mine, 1032))  # F_GETPIPE_SZ
                 os.close(mine)
         except FileNotFoundError:
-            pass  # it went while we looked
+            pass  # it ended in the meantime
     return sizes
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees what descriptors the gate has")
 def test_a_fast_stream_has_a_large_pipe(outside):
-    """And what passed through it is what was sent."""
+    """The bytes that passed through it are those that were sent."""
     large, stop, block = 1 << 20, threading.Event(), os.urandom(1 << 20)
     sent = hashlib.sha256()
 
@@ -207,7 +207,7 @@ def test_a_fast_stream_has_a_large_pipe(outside):
 
 
 def test_inside_nothing_is_paced(outside):
-    """Between a program of the cell and the gate there is one loopback device, whatever the host's choice for networks is."""
+    """Between a program of the cell and the gate is one loopback device, whatever the host chose for networks."""
     with box(outside, outside.host()) as b:
         low, paced = says(b, """
             import socket
@@ -217,11 +217,11 @@ def test_inside_nothing_is_paced(outside):
             print(low, s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode())
             """ % outside.echo.port).split()
         if low == "False":
-            pytest.skip("/proc is read-only here: settings of a cell's network can not be made")
+            pytest.skip("/proc is read-only here: settings of a cell's network cannot be changed")
         assert paced == "reno"
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------------------------
 
 
 def test_other_names_ports_and_addresses_fail_at_once(outside):
@@ -237,15 +237,15 @@ def test_other_names_ports_and_addresses_fail_at_once(outside):
         for address in ("1.1.1.1", "10.0.0.1", "169.254.169.254", "2606:4700::1111", "fe80::1%lo", "224.0.0.1"):
             what = attempt(b, address, 443)
             assert "unreachable" in what or "OSError" in what, (address, what)
-        # addresses of the gate's own range that are nobody's
+        # unused addresses of the gate's own range
         for address in ("198.18.200.1", "2001:2::9999", "127.0.0.1", "::1"):
             what = attempt(b, address, outside.echo.port)
             assert "Reset" in what or "closed" in what, (address, what)
-    assert not set(outside.dns.asked[before:]) & {"evil.test", "pypi.org"}, "a name that is not allowed was asked about"
+    assert not set(outside.dns.asked[before:]) & {"evil.test", "pypi.org"}, "the resolver was asked for a name that is not allowed"
 
 
 def test_addresses_are_judged_after_the_name(outside):
-    """A name that is allowed leads where its owner says; not to the metadata of a cloud, whatever the operator lets through."""
+    """An allowed name may resolve to any address of its owner's choice, but never to the metadata service of a cloud, whatever the operator allows."""
     with box(outside, "meta.test:80", "private.test:80", "private.test:443") as b:
         for name in ("meta.test", "private.test"):
             what = attempt(b, name, 80, b"GET / HTTP/1.1\r\nHost: %s\r\n\r\n" % name.encode())
@@ -259,13 +259,13 @@ def test_addresses_are_judged_after_the_name(outside):
 
 
 def test_an_answer_that_changes_changes_nothing(outside):
-    """Rebinding: whatever a name resolves to the next time, what is connected to is what was judged."""
+    """Rebinding: whatever a name resolves to later, the gate connects to the address that it judged."""
     turns = iter(["127.0.0.1", "10.9.9.9", "127.0.0.1", "169.254.169.254"] * 3)
     outside.dns.zone["turn.test"] = lambda: [next(turns)]
     with box(outside, outside.host("turn.test")) as b:
         got = [attempt(b, "turn.test", outside.echo.port) for _ in range(4)]
     assert all("got b'hi'" in g or "Reset" in g for g in got), got
-    # one with a good and a bad address: only the good one is used
+    # a name with a good and a bad address: only the good one is used
     outside.dns.zone["mixed.test"] = ["10.9.9.9", "127.0.0.1", "fd00:ec2::254"]
     with box(outside, outside.host("mixed.test")) as b:
         assert attempt(b, "mixed.test", outside.echo.port) == "got b'hi'"
@@ -296,10 +296,10 @@ def test_first_words_that_contradict_the_name(outside):
                     b"GET / HTTP/1.1\r\nX: a\r\n Host: other.test\r\n\r\n"):
             assert "403 Forbidden" in attempt(b, "web.test", port, bad), bad
         assert not [h for p, h in outside.web.heads if "other.test" in str(h)]
-        # TLS: the alert says access denied (49)
+        # TLS: the alert is access denied (49)
         assert r"\x15\x03\x01\x00\x02\x021" in attempt(b, "web.test", outside.tls.port, hello_for("other.test"))
         assert r"\x16\x03" in attempt(b, "web.test", outside.tls.port, hello_for("web.test"))
-        # cut into single bytes it is the same
+        # the same, cut into single bytes
         assert says(b, """
             import socket, time
             s = socket.create_connection(("web.test", %d))
@@ -307,7 +307,7 @@ def test_first_words_that_contradict_the_name(outside):
                 s.sendall(bytes([byte])); time.sleep(0.001)
             print(s.recv(100)[:12])
             """ % (port, b"GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")) == "b'HTTP/1.1 403'\n"
-        # another protocol is let through as it is, also when the server speaks first
+        # another protocol passes unchanged, also when the server sends first
         assert attempt(b, "web.test", outside.echo.port, b"\x00\xffGE") == r"got b'\x00\xffGE'"
 
 
@@ -326,7 +326,7 @@ def test_server_sends_first(outside):
 
 
 def test_entries(outside):
-    """One form, and none for what could be read in two ways; each spelling is in tests/unit/front/test_egress_entry.c."""
+    """Each entry has one form, and ambiguous entries are refused; tests/unit/front/test_egress_entry.c has every spelling."""
     with box(outside, "API.Example.COM.", "b\u00fccher.test:8443", "*.Example.org", "api.example.com") as b:
         assert b.about()["spec"]["egress"] == ["*.example.org", "api.example.com", "xn--bcher-kva.test:8443"]
     for entry in ("*", "*.com", "10.0.0.1", "127.1", "http://example.com", "user@example.com", "example.com\x00.evil", "example.com:53", "localhost", "a.localhost:80"):
@@ -335,7 +335,7 @@ def test_entries(outside):
     assert "is the sandbox itself" in r.error["message"], r
 
 
-# ---- changing ----------------------------------------------------------------------------------------------------
+# ---- changes -----------------------------------------------------------------------------------------------------
 
 
 def test_rules_change_while_it_runs(outside):
@@ -349,12 +349,12 @@ def test_rules_change_while_it_runs(outside):
             s = socket.create_connection(("web.test", %d)); s.sendall(b"1"); print(s.recv(1))
             """ % held.port) == "b'1'\n"
         assert [(c["host"], c["state"]) for c in b.get("/net").json["connections"]] == [("web.test", "open")]
-        # more of the same leaves it open
+        # further entries leave it open
         assert outside.daemon.request("PUT", b.url + "/egress",
                                       {"egress": [outside.host(server=held), outside.host()]}).status == 200
         assert says(b, "s.sendall(b'2'); print(s.recv(1))") == "b'2'\n"
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
-        # less cuts it
+        # a shorter list cuts it
         assert outside.daemon.request("PUT", b.url + "/egress", {"egress": []}).status == 200
         assert "Error" in says(b, """
             try:
@@ -377,7 +377,7 @@ def test_a_port_that_a_service_has(outside):
 
 
 def test_a_front_that_is_killed(outside):
-    """The next one starts another gate, and the sandbox has its way out again; open connections are cut."""
+    """The next front starts another gate, and the sandbox has its egress again; open connections are cut."""
     d = outside.daemon
     with box(outside, outside.host()) as b:
         assert says(b, "import socket; s = socket.create_connection(('web.test', %d)); s.sendall(b'1'); print(s.recv(1))"
@@ -388,7 +388,7 @@ def test_a_front_that_is_killed(outside):
 
 
 def test_a_gate_that_is_killed(outside):
-    """Another one takes its place, the front lives on: variables are kept, open connections are cut, and it is told."""
+    """Another gate replaces it and the front continues: variables are kept, open connections are cut, and this is reported."""
     d = outside.daemon
     front, old, before = d.pid, gate_of(d.pid), d.metrics()["caisson_gate_restarts_total"]
     with box(outside, outside.host()) as b, box(outside) as none:
@@ -400,16 +400,16 @@ def test_a_gate_that_is_killed(outside):
         assert says(b, "print(x + 1)") == "42\n"
         assert "b''" in says(b, "try: print(s.recv(1))\nexcept OSError: print(b'')")
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
-        assert "gaierror" in attempt(b, "other.test", outside.echo.port), "and nothing else"
+        assert "gaierror" in attempt(b, "other.test", outside.echo.port), "other hosts are allowed too"
         assert ["*", "the gate was replaced; open connections were cut"] in [
             [e["host"], e["why"]] for e in ledger(d) if e["sandbox"] == b.name and e["event"] == "egress.close"]
-        # who had none can still be given some
+        # a sandbox without egress can still get some
         r = d.request("PUT", none.url + "/egress", {"egress": [outside.host()]})
         assert r.status == 200 and attempt(none, "web.test", outside.echo.port) == "got b'hi'"
 
 
 def test_code_that_runs_while_the_gate_is_killed(outside):
-    """An execution that loses its connection goes on, connects again, and its owner reads why."""
+    """An execution that loses its connection continues and connects again, and its owner gets the reason."""
     d = outside.daemon
     with box(outside, outside.host()) as b:
         with ThreadPoolExecutor() as pool:
@@ -438,7 +438,7 @@ def test_code_that_runs_while_the_gate_is_killed(outside):
 
 
 def test_a_supervisor_that_is_killed(outside):
-    """From the jail no other can be started: the next front does, and goes on with the sandboxes."""
+    """The front cannot start a supervisor from its jail: the next front does, and continues with the sandboxes."""
     d = outside.daemon
     with box(outside, outside.host()) as b:
         says(b, "x = 41")
@@ -451,7 +451,7 @@ def test_a_supervisor_that_is_killed(outside):
 
 
 def test_requests_of_one_connection(outside):
-    """Over plain HTTP each of them has to be for the host that was connected to, and not the first alone."""
+    """Over plain HTTP every request must be for the host of the connection, not only the first."""
     web = Server(vhosts)
     web.seen = vhosts.seen = []
     ask = "GET /%s HTTP/1.1\r\nHost: %s:%d\r\n\r\n"
@@ -462,23 +462,23 @@ def test_requests_of_one_connection(outside):
         assert [x.split()[1] for x in got[:3]] == ["200", "200", "421"], got
         assert "web.test" in got[0] and "not the one that was connected to" in got[2], got
         assert not any("other.test" in head for head in web.seen), web.seen
-        # a request in the body of another, and one that says twice how long it is
+        # a request in the body of another, and one with two lengths
         for evil in ("POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
                      "GET / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 3\r\nContent-Length: 0\r\n\r\n"):
             say(b, web.port)
             says(b, "print(ask(%r))" % (evil + ask % ("x", "other.test", web.port)))
         assert not any("other.test" in head for head in web.seen), web.seen
-        # headers that Connection calls a neighbour's, and a word for a proxy
+        # headers that Connection names as hop-by-hop, and a header for a proxy
         say(b, web.port)
         says(b, "print(ask(%r))" % ("GET /hop HTTP/1.1\r\nHost: web.test:%d\r\nConnection: host, content-length, x-mine\r\nContent-Length: 0\r\nX-Mine: 1\r\n"
                                     "Proxy-Authorization: Basic eA==\r\nX-Other: 2\r\n\r\n" % web.port))
         assert web.seen[-1].lower().split("\r\n")[1:] == [f"host: web.test:{web.port}", "content-length: 0", "x-other: 2"], web.seen[-1]
         refused = [e for e in ledger(outside.daemon) if e["sandbox"] == b.name and e["event"] == "egress.refuse"]
         assert "the HTTP host is not the one that was connected to" in [e["why"] for e in refused]
-        # without a Host, as HTTP/1.0 may, it gets the one that it is for
+        # HTTP/1.0 without a Host gets the host of the connection
         say(b, web.port)
         assert "200" in says(b, "print(ask('GET /old HTTP/1.0\\r\\n\\r\\n'))") and "host: web.test" in web.seen[-1].lower()
-    # the control: a server takes each request for the host that it names
+    # the control: a server serves each request for the host that it names
     with socket.create_connection(("127.0.0.1", web.port)) as s:
         for host in ("web.test", "other.test"):
             s.sendall((ask % ("c", host, web.port)).encode())
@@ -522,7 +522,7 @@ def vhosts(c):
 
 
 def test_http_where_a_server_may_send_first(outside):
-    """Elsewhere than on port 80 the way is open before the client speaks; that it then speaks HTTP is noticed even so."""
+    """On ports other than 80 the connection is open before the client sends; HTTP from the client is still detected."""
     web = Server(vhosts)
     web.seen = vhosts.seen = []
     with box(outside, outside.host(server=web)) as b:
@@ -535,7 +535,7 @@ def test_http_where_a_server_may_send_first(outside):
 
 
 def test_the_proxy_of_the_host(outside, tmp_path):
-    """With HTTPS_PROXY every connection is asked for with CONNECT, by name, but for those of NO_PROXY."""
+    """With HTTPS_PROXY every connection uses CONNECT with the name, except those in NO_PROXY."""
     asked = []
 
     def proxy(c):
@@ -558,13 +558,13 @@ def test_the_proxy_of_the_host(outside, tmp_path):
         assert asked[0][0] == "CONNECT far.test:5000 HTTP/1.1" and "Proxy-Authorization: Basic dTpw" in asked[0], asked
         assert "Reset" in attempt(b, "forbidden.test", 5000)
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
-        # of a name that is refused the client may try both addresses
+        # for a refused name the client may try both addresses
         assert {a[0].split()[1] for a in asked} == {"far.test:5000", "forbidden.test:5000"} and set(outside.dns.asked[before:]) == {"web.test"}
     p.close()
 
 
 def test_a_proxy_that_is_not_there(outside, tmp_path):
-    """Its name is looked up for each connection: it may come later than the daemon, go, and be somewhere else."""
+    """The proxy's name is looked up for each connection: the proxy may start after the daemon, stop, and move."""
     def proxy(c):
         while b"\r\n\r\n" not in c.recv(4096):
             pass
@@ -610,23 +610,23 @@ def test_a_cell_that_is_replaced_has_it_again(outside):
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
 
 
-# ---- what is told -----------------------------------------------------------------------------------------------
+# ---- reports ------------------------------------------------------------------------------------------------------
 
 
 def test_refusals_are_reported(outside):
     before = outside.daemon.metrics()
     with box(outside, outside.host()) as b:
         attempt(b, "web.test", outside.echo.port)
-        # the far end has its own moment to close
+        # the far end closes at its own time
         assert wait_until(lambda: b.get("/net").json["closed"] == 1)
         r = run(b, "import urllib.request; urllib.request.urlopen('https://pypi.org/')")
         assert r["hint"] == "egress to pypi.org is not allowed; add it to egress", r
         net = b.get("/net").json
         assert net["names_refused"] >= 1 and net["opened"] == 1 and net["bytes_out"] == 2 and net["bytes_in"] == 2, net
         says(b, "import socket; s = socket.create_connection(('web.test', %d))" % outside.echo.port)
-        # connected in the cell is not yet connected outside
+        # a connection of the cell may not be connected outside yet
         assert wait_until(lambda: [c["state"] for c in b.get("/net").json["connections"]] == ["open"])
-    # also of what the sandbox's end has cut
+    # also connections that the sandbox's end has cut
     assert wait_until(lambda: [e["why"] for e in ledger(outside.daemon) if e["sandbox"] == b.name and e["event"] == "egress.close"]
                       == ["", "the sandbox is over"])
     lines = [e for e in ledger(outside.daemon) if e["sandbox"] == b.name and e["event"].startswith("egress.")]
@@ -666,7 +666,7 @@ def test_a_flood_is_counted_not_written(outside):
 
 
 def test_resolver_answers_only_known_names(outside):
-    """Types, classes and garbage, as bytes; never a crash, never another's address."""
+    """Types, classes and garbage, as bytes: never a crash, never another name's address."""
     with box(outside, outside.host()) as b:
         out = says(b, """
             import socket, struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_errors.py - Whatever a client sends: a precise 4xx in one shape, and a daemon that does not mind."""
+"""test_errors.py - Invalid requests of all kinds: a precise 4xx in the common form, and a daemon that is not affected."""
 import json
 import select
 import socket
@@ -23,13 +23,13 @@ def refused(r, status, code, field=None):
 
 @pytest.fixture(autouse=True)
 def unaffected(daemon):
-    """After each of these the daemon does its work, and has not become larger for it."""
+    """After each of these tests the daemon works, and has not grown."""
     yield
     assert daemon.execute("6 * 7")["result"]["text/plain"] == "42"
 
 
 class Silent:
-    """A request that never comes whole, and connections that say nothing: never, or no more; begun with the first test, looked at by the last."""
+    """A request that never completes, and silent connections, from the start or after a request; begun by the first test, checked by the last."""
     answer = ends = None
 
     @staticmethod
@@ -40,7 +40,7 @@ class Silent:
 
     @staticmethod
     def wait(daemon):
-        """After how many seconds the one is closed; and what the other, which had asked something, still gets after that."""
+        """The seconds until the one is closed; and the answers that the other, which had sent a request, still gets after that."""
         one = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with daemon.connect(HANG) as never, daemon.connect(HANG) as used, used.makefile("rb") as f:
             begun = time.monotonic()
@@ -133,7 +133,7 @@ def test_bad_session_names_in_paths(daemon, path):
 
 def test_unknown_field(daemon):
     e = refused(daemon.post("/execute", {"code": "1", "timeouts": 5}), 422, "unknown_field", "timeouts")
-    assert "timeout" in e["hint"], "the ones that there are"
+    assert "timeout" in e["hint"], "the error does not name the known ones"
     e = refused(daemon.post("/execute", {"code": "1", "x" * 5000: 5}), 422, "unknown_field", daemon_cut(daemon))
     assert len(e["message"]) < 300
 
@@ -160,7 +160,7 @@ def test_optional_null_means_absent(daemon):
 
 
 def test_nul_in_code(daemon):
-    """Python would stop there; so it is said."""
+    """Python would stop there; so the request is refused."""
     refused(daemon.post("/execute", {"code": "print(1)\0print(2)"}), 422, "invalid_value", "code")
 
 
@@ -177,7 +177,7 @@ def test_oversized_body(serve):
 
 
 def test_oversized_body_is_refused_before_it_is_sent(daemon):
-    """A client that asks first is told without sending anything."""
+    """A client that sends Expect gets the refusal without sending its body."""
     a, = daemon.raw(POST + b"Content-Length: 999999999999\r\nExpect: 100-continue\r\n\r\n", 1)
     refused(a, 413, "payload_too_large")
 
@@ -222,7 +222,7 @@ def test_good_media_types(daemon, kind):
 
 
 def test_form_from_a_browser_is_refused(daemon):
-    """Requests that a page of another site can make a browser send without asking."""
+    """Requests that a page of another site can make a browser send without a preflight."""
     h = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://127.0.0.1:%d" % daemon.port}
     refused(daemon.post("/execute", b'{"code": "1"}', headers=h), 415, "unsupported_media_type")
 
@@ -253,7 +253,7 @@ def test_options(daemon, path, allow):
     r = daemon.request("OPTIONS", path)
     assert r.status == 204 and r.body == b"", r
     assert {m.strip() for m in r.headers["allow"].split(",")} == allow
-    assert not any(h.startswith("access-control-") for h in r.headers), "nothing is allowed across origins"
+    assert not any(h.startswith("access-control-") for h in r.headers), "a cross-origin request was allowed"
 
 
 def test_options_of_everything(daemon):
@@ -335,7 +335,7 @@ SMUGGLE = [
 
 @pytest.mark.parametrize("data,status", SMUGGLE, ids=lambda v: repr(v[:60]) if isinstance(v, bytes) else "")
 def test_broken_http(daemon, data, status):
-    """One answer, in the one shape, and then the connection is over: nothing after it is believed."""
+    """One answer in the common form, and then the connection is closed: later bytes are not parsed."""
     follow = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with daemon.connect(20) as s, s.makefile("rb") as f:
         try:
@@ -370,13 +370,13 @@ def test_request_in_single_bytes(daemon):
 
 
 def test_slow_client_does_not_delay_others(daemon):
-    """Fifty connections that say half a line, and others are served."""
+    """Fifty connections that send half a line, and others are served."""
     slow = [daemon.connect() for _ in range(50)]
     try:
         for s in slow:
             s.sendall(b"POST /exec")
         assert daemon.execute("1")["success"]
-        assert select.select(slow, [], [], 0)[0] == [], "served while they were there, not after their end"
+        assert select.select(slow, [], [], 0)[0] == [], "other clients were served only after the slow ones"
     finally:
         for s in slow:
             s.close()
@@ -401,7 +401,7 @@ def test_too_many_sandboxes_is_429(serve):
     for call in ({}, {"session_id": unique()}):
         r = d.try_execute("1", **call)
         assert (r.status, r.error["code"]) == (429, "busy"), r
-    assert d.execute("1", session_id=names[0])["success"], "those that exist are served"
+    assert d.execute("1", session_id=names[0])["success"], "existing sessions were refused"
     d.end_session(names[0])
     assert d.execute("1")["success"]
     assert d.metrics()["caisson_rejected_busy_total"] == 2
@@ -424,7 +424,7 @@ def test_sessions_match_the_document(daemon):
 
 
 def test_two_hundred_idle_connections(daemon):
-    """Many idle connections cost no one anything, and are closed with their clients."""
+    """Many idle connections delay no client, and are closed with their clients."""
     many = []
     try:
         for _ in range(200):
@@ -437,14 +437,14 @@ def test_two_hundred_idle_connections(daemon):
 
 
 def test_silent_head_is_ended(silent):
-    """A request that does not come is answered with 408 and closed, within its deadline."""
+    """An incomplete request is answered with 408 and closed, within its deadline."""
     r, rest = silent.answer.result()
     assert r.status == 408 and rest == b"", r
     check_error(r)
 
 
 def test_silent_connection_is_closed(silent):
-    """Ten seconds to the first byte; who has asked something may be silent for longer."""
+    """Ten seconds to the first byte; a client that has sent a request may be silent for longer."""
     seconds, r = silent.ends.result()
     assert 9 < seconds < 20 * SLOW, seconds
     assert r.status == 200, r

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_every_error.py - Every error that the document has, from every operation that has it.
+"""test_every_error.py - Every error of the OpenAPI document, from every operation that declares it.
 
-The document's own table (`x-errors`: operation, status, code) is walked. Errors of the form of a request are made to
-happen from the document alone; the rest is made here, one kind of trouble at a time, for all operations that share it.
-That nothing of the table was left out by all suites together is for `make api-coverage` to say.
+The test walks the document's own table (`x-errors`: operation, status, code). Errors of the form of a request are caused
+from the document alone; the others are caused here, one kind at a time, for all operations that share it. `make
+api-coverage` checks that all suites together cover the whole table.
 """
 import concurrent.futures
 import contextlib
@@ -25,14 +25,14 @@ from serve_lib import Held
 
 from integ_lib import needs_root
 
-EXECUTION = PROCESS = "0" * 32  # of the right form, and nobody's
+EXECUTION = PROCESS = "0" * 32  # well formed, and unused
 LIMITS = {"string": ("minLength", "maxLength"), "integer": ("minimum", "maximum"), "number": ("minimum", "maximum"),
           "array": ("minItems", "maxItems"), "object": ("minProperties", "maxProperties")}
 WRONG = {"string": 1, "integer": "x", "number": "x", "boolean": "x", "array": "x", "object": "x"}
 
 
 class Operation:
-    """One of the document, and how it is called."""
+    """An operation of the document, and how it is called."""
 
     def __init__(self, method, path, raw):
         self.method, self.path, self.id = method.upper(), path, raw["operationId"]
@@ -48,11 +48,11 @@ class Operation:
         return self.path.format(**values) + ("?" + text if text else "")
 
     def fields(self):
-        """Of the body or the query: {name: schema}."""
+        """The fields of the body or the query: {name: schema}."""
         return self.schema["properties"] if self.schema else {n: p["schema"] for n, p in self.query.items()}
 
     def good(self):
-        """The least that it accepts, by the examples."""
+        """The smallest accepted request, from the examples."""
         if self.schema:
             return {n: self.schema["properties"][n]["examples"][0] for n in self.schema.get("required", [])}
         return {n: p["example"] for n, p in self.query.items() if p["required"]}
@@ -89,7 +89,7 @@ def having(ops, status, code):
     return [op for op in ops.values() if code in op.errors.get(str(status), [])]
 
 
-# ---- what follows from the form of a request ---------------------------------------------------------------------------------
+# ---- errors of the form of a request ---------------------------------------------------------------------------------------------
 
 
 def kinds_of(schema):
@@ -156,7 +156,7 @@ FORM = [(400, c) for c in ("unknown_parameter", "token_in_url", "body_not_allowe
 
 @pytest.mark.parametrize("status,code", FORM, ids=lambda v: str(v))
 def test_form(daemon, all_of_it, target, status, code):
-    # Two that no field of theirs shows: a header (test_output), a part of the path (test_ports).
+    # Two that no field shows: a header (test_output), a part of the path (test_ports).
     ops = [op for op in having(all_of_it, status, code)
            if (op.id, code) != ("resume_execution", "invalid_value") and not (code == "out_of_range" and "{port}" in op.path)]
     assert ops
@@ -197,7 +197,7 @@ def test_tokens(serve, tmp_path):
         # A block may end on the way, and a wrong token then begins the next one.
         return wait_until(lambda: op.call(d, headers=wrong).error["code"] == "rate_limited")
 
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:  # each answer comes a second late
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:  # each answer is delayed by a second
         limits = having(ops, 429, "rate_limited")
         assert not [op.id for op, yes in zip(limits, pool.map(limited, limits)) if not yes]
 
@@ -207,7 +207,7 @@ def knock(d):
         return d.get("/health").status == 200
 
 
-# ---- what is not there -----------------------------------------------------------------------------------------------------------
+# ---- missing objects --------------------------------------------------------------------------------------------------------------
 
 
 def test_not_there(daemon, all_of_it):
@@ -294,7 +294,7 @@ def test_languages(serve, daemon, all_of_it):
 
 
 def test_too_many_wait(daemon, all_of_it):
-    """More than a sandbox's queue holds, by both names of it."""
+    """More than a sandbox's queue holds, through both names of it."""
     with Box(daemon) as box:
         sleep = {"code": "import time; time.sleep(60)"}
         waiting = [Later(lambda: box.post("/execute", sleep)) for _ in range(80)]
@@ -339,7 +339,7 @@ def test_idempotency_keys(daemon, all_of_it):
 
 
 def test_key_of_a_sandbox_that_is_being_made(serve):
-    """The cell is not there yet: the first request is not answered, the second is told so."""
+    """The cell does not exist yet: the first request waits, the second gets 409."""
     d = serve("--pool", "0")
     create, start = only(operations(d), "create_sandbox", "start_process")
 
@@ -388,7 +388,7 @@ def test_too_many_processes(daemon, all_of_it):
 
 
 def test_too_many_commands(daemon, all_of_it):
-    """As many as the first process of a cell looks after: one more is one too many, whatever it is."""
+    """As many commands as the first process of a cell manages: one more of any kind is refused."""
     sockets = []
     with Box(daemon, pids=600) as box:
         box.shell("echo x > f")
@@ -428,7 +428,7 @@ SETUP = "mkdir -p d/sub e shut && echo 1 > f && echo 2 > g && ln -s loop loop &&
 
 @pytest.fixture
 def files(daemon, all_of_it):
-    """A sandbox with everything in it that a path can run into, and a way to call an operation on a path."""
+    """A sandbox with every kind of obstacle for a path, and a function that calls an operation on a path."""
     with Box(daemon) as box:
         assert box.shell(SETUP)["ok"]
 
@@ -483,7 +483,7 @@ def test_no_process_left_for_a_call(daemon, all_of_it):
 
 
 def test_call_that_is_killed_in_the_sandbox(daemon, all_of_it):
-    """The code may signal the process that works on its files: the call reports that it was ended, and no more."""
+    """The code may signal the process that works on its files: the call reports that it was ended."""
     with Box(daemon, cpus=0.5) as box:
         done = box.shell("echo x > f; mkdir d")["execution_id"]
         box.start("bash", "-c", "while :; do kill -9 -1; done")
@@ -493,7 +493,7 @@ def test_call_that_is_killed_in_the_sandbox(daemon, all_of_it):
             r = op.call(daemon, fields, name=box.name)
             return r.status == 503 and r.error["code"] == "file_call_ended"
 
-        # Most calls are over before the signal comes; side by side they take longer.
+        # Most calls end before the signal comes; side by side they take longer.
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             left = having(all_of_it, 503, "file_call_ended")
             deadline = time.monotonic() + 120
@@ -514,7 +514,7 @@ def test_sandbox_that_ends_during_an_upload(daemon, all_of_it, name):
 
 
 def workers(d):
-    """Processes of cells that are a copy of their init: those that work on files."""
+    """Processes of cells that are copies of their init: those that work on files."""
     inits = set(d.inits())
     return [p for p in d.processes() if any(ppid(p) == i for i in inits)]
 
@@ -534,7 +534,7 @@ def test_output(daemon, all_of_it):
         is_refused(all_of_it["resume_execution"].call(daemon, {}, {"Last-Event-ID": "x"}, name=box.name, execution_id=done), 422, "invalid_value")
 
 
-# ---- the daemon's own troubles ----------------------------------------------------------------------------------------------------------------
+# ---- faults of the daemon ---------------------------------------------------------------------------------------------------------------------
 
 
 @needs_root
@@ -544,12 +544,12 @@ def test_not_recorded(serve, short_dir):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", where], capture_output=True).returncode:
         pytest.skip("no tmpfs can be mounted here")
     try:
-        d = serve("--pool", "4", state=where / "state")  # cells that are there: another one could not be recorded either
+        d = serve("--pool", "4", state=where / "state")  # existing cells: another one could not be recorded either
         ops, box = operations(d), Box(d, "j")
         assert wait_until(lambda: d.health()["pool"]["kernels_ready"] >= 4), d.health()
 
         def refused(op):
-            """A call that succeeds takes the last free bytes; but it may also free some, and a port that is open takes none."""
+            """A call that succeeds takes the last free bytes; but it may also free some, and an open port takes none."""
             with open(where / "ballast", "ab", buffering=0) as f, contextlib.suppress(OSError):
                 while True:
                     f.write(bytes(4096))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_exec.py - Programs and shell scripts in a named sandbox: what they get, what they say, how they end."""
+"""test_exec.py - Programs and shell scripts in a named sandbox: their input, output and end."""
 import base64
 import json
 import os
@@ -72,7 +72,7 @@ def test_stdin(box):
     assert box.exec("cat", stdin="ä\0\n" * 1000)["stdout"] == "ä\0\n" * 1000
     assert box.exec("cat")["stdout"] == ""
     assert box.exec("wc", "-c", stdin="x" * (3 * MIB))["stdout"] == "%d\n" % (3 * MIB)
-    assert box.exec("true", stdin="x" * MIB)["ok"], "nobody has to read it"
+    assert box.exec("true", stdin="x" * MIB)["ok"], "a program that does not read its stdin failed"
 
 
 def test_environment(daemon):
@@ -97,7 +97,7 @@ def test_streams_can_be_opened_by_name(box):
 
 
 def test_commands_are_side_by_side(box):
-    """The second one ends the first: it could not, if it had to wait for it."""
+    """The second command ends the first: it could not if it had to wait."""
     first = box.start("sh", "-c", "mkfifo /workspace/f; read x </workspace/f; echo got $x")
     assert wait_until(lambda: box.exec("test", "-p", "/workspace/f")["ok"])
     box.shell("echo it >/workspace/f")
@@ -135,13 +135,13 @@ def test_timeout_is_an_interrupt_first(box):
 
 
 def test_numbers_of_a_command(box):
-    """A program cannot have used more processor time than there was, and is at least one process."""
+    """A program cannot use more processor time than has passed, and is at least one process."""
     for r in [box.exec("true") for _ in range(5)] + [box.exec("python3", "-c", "import json")]:
         assert r["ok"] and r["execution_time"] >= r["usage"]["cpu_ns"] / 1e9 > 0 and r["usage"]["pids_peak"] >= 1, r
 
 
 def test_timeout_to_the_millisecond(daemon, box):
-    """Everywhere the same: 0.3 is 300 ms, and 10.0 is 10."""
+    """On every route, 0.3 is 300 ms, and 10.0 is 10."""
     script, endless = "while :; do sleep 0.01; done", "while True: pass"
     for r in (box.post("/shell", {"script": script, "timeout": 0.3}), box.post("/exec", {"cmd": "sleep", "args": ["60"], "timeout": 0.3}),
               box.post("/execute", {"code": endless, "timeout": 0.3}), daemon.post("/v1/run_python", {"code": endless, "timeout": 0.3}),
@@ -159,7 +159,7 @@ def test_timeout_kills_processes_that_ignore_the_interrupt(daemon, box):
     name = unique("n")
     r = box.shell("trap '' INT TERM; exec -a %s sleep 1000 & while :; do sleep 0.01; done" % name, timeout=1)
     assert (r["status"], r["exit_code"]) == ("timeout", 124)
-    assert wait_until(lambda: not runs(daemon, name)), "its group is gone too"
+    assert wait_until(lambda: not runs(daemon, name)), "processes of its group are left"
 
 
 def test_signal(box):
@@ -168,7 +168,7 @@ def test_signal(box):
 
 
 def test_answer_does_not_wait_for_orphans(box):
-    """One in the group is killed; one that left it lives, holds the pipes, and is not waited for."""
+    """A process in the group is killed; one that left the group lives, holds the pipes, and is not waited for."""
     r = box.shell("sleep 1000 & setsid sh -c 'echo >up; exec sleep 1001' & until test -e up; do sleep 0.01; done; echo done")
     assert r["stdout"] == "done\n" and r["ok"]
     def sleepers():
@@ -188,7 +188,7 @@ def test_out_of_memory(daemon):
         r = box.exec("python", "-c", "print('begun', flush=True)\nx = bytearray(200 << 20)", timeout=60)
         assert (r["status"], r["cause"], r["exit_code"]) == ("limit", "memory", 137), r
         assert r["limit"] == 64 * MIB and "memory" in r["hint"] and r["stdout"] == "begun\n"
-        assert box.exec("echo", "again")["stdout"] == "again\n", "it gets another cell"
+        assert box.exec("echo", "again")["stdout"] == "again\n", "the sandbox has no new cell"
         assert box.about()["epoch"] == 1
 
 
@@ -307,7 +307,7 @@ def test_refusal_in_a_stream(box):
 
 
 def test_resume_without_loss_or_repeat(box):
-    """A connection that is cut, at any event, and the rest over others."""
+    """The connection is cut at any event, and others bring the rest."""
     script = "for i in $(seq 2000); do echo line $i; done; read x <&0; echo end"
     with box.stream("mkfifo f; " + script.replace("<&0", "<f"), timeout=60) as s:
         got = []
@@ -332,7 +332,7 @@ def test_resume_without_loss_or_repeat(box):
     assert rest[-1][1] == "done"
     assert text(got + rest) == "".join("line %d\n" % i for i in range(1, 2001)) + "end\n"
     whole = box.resume(execution, 0).all()
-    assert whole == got + rest, "the same again, as long as it is kept"
+    assert whole == got + rest, "the second answer differs"
 
 
 def test_resume_by_header(box):
@@ -343,8 +343,8 @@ def test_resume_by_header(box):
 
 
 def test_nothing_is_lost_without_a_reader(box):
-    """A client stops reading, and later its connection ends. The command has waited with more than the log keeps, so the
-    client can come back for all that it has not read."""
+    """A client stops reading, and later its connection ends. The command has waited with more output than the log keeps, so the
+    client can come back for everything that it has not read."""
     n = 8 * MIB
     with box.stream("echo begin; head -c %d /dev/zero | tr '\\0' x; echo; echo end" % n, timeout=100) as s:
         it = iter(s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_execute.py - POST /execute: what comes back, what is kept, what is bounded, what is never shared."""
+"""test_execute.py - POST /execute: results, state, limits, and separation."""
 import base64
 import json
 import os
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 # ---- as documented ------------------------------------------------------------------------------------------
 
-# Lines that users of the service have in their scripts. They must go on working as they are.
+# Lines that users of the service have in their scripts. They must keep working unchanged.
 EXECUTE = r'''curl -X POST "http://localhost:8001/execute" \
   -H "Content-Type: application/json" \
   -d '{
@@ -52,7 +52,7 @@ needs_curl = pytest.mark.skipif(not shutil.which("curl"), reason="no curl here (
 
 
 def shell(line, daemon):
-    """Run a documented line with nothing changed but the port. Returns what curl printed."""
+    """Run a documented line with only the port changed. Returns the output of curl."""
     assert "localhost:8001" in line
     r = subprocess.run(["bash", "-c", line.replace("localhost:8001", "localhost:%d" % daemon.port)],
                        capture_output=True, timeout=60 * SLOW)
@@ -71,7 +71,7 @@ def test_documented_lines_run_as_written(daemon):
 
 @needs_curl
 def test_documented_pip_lines_name_the_missing_option(daemon):
-    """Where the operator wants no packages; with an index they install (test_packages.py)."""
+    """If the operator turned packages off; with an index they install (test_packages.py)."""
     for line in (PIP, PIP_BARE):
         e = shell(line, daemon)["error"]
         assert e["code"] == "not_configured" and "--pip-index" in e["hint"], e
@@ -98,7 +98,7 @@ def document(daemon):
 
 
 def whole(daemon, d):
-    """Every result has every member, of the type that the API declares."""
+    """Every result has every field, of the type that the API declares."""
     assert KEYS <= set(d) <= KEYS | {"stdout_base64", "stderr_base64", "displays_dropped"}, set(d) ^ KEYS
     assert set(d["usage"]) == USAGE
     doc = document(daemon)
@@ -125,8 +125,8 @@ def test_result_of_exception(daemon):
     assert (d["status"], d["exit_code"], d["success"], d["cause"]) == ("error", 1, False, None)
     assert d["error"]["name"] == "ZeroDivisionError" and d["error"]["value"] == "division by zero"
     text = "\n".join(d["error"]["traceback"])
-    assert "return 1 / x" in text and "f(0)" in text, "the user's own lines are in it"
-    assert "caisson" not in text and "kernel" not in text, "and none of ours"
+    assert "return 1 / x" in text and "f(0)" in text, "the user's lines are missing"
+    assert "caisson" not in text and "kernel" not in text, "lines of the kernel are shown"
     assert d["stdout"] == "before\n" and "ZeroDivisionError: division by zero" in d["stderr"]
 
 
@@ -171,7 +171,7 @@ def test_huge_values_are_cut_and_marked(daemon):
 
 
 def test_a_large_result_costs_no_variables(daemon):
-    """It comes in one piece with the end of the execution: it is handled by then, and no unread half of anything."""
+    """The whole result arrives with the end of the execution, so no part of it is left unread."""
     name = unique()
     d = daemon.execute("kept = 1\n'x' * 3_000_000", session_id=name)
     assert d["success"] and d["state"] == "kept" and len(d["result"]["text/plain"]) > 1 << 20
@@ -299,7 +299,7 @@ def test_input_beyond_stdin_is_eof(daemon):
 def test_input_without_a_person_is_a_clear_error(daemon):
     d = daemon.execute("input('your name: ')", timeout=100)
     assert d["status"] == "error" and "stdin" in d["error"]["value"], d
-    assert d["execution_time"] < HANG, "it does not wait for the timeout"
+    assert d["execution_time"] < HANG, "it waited for the timeout"
 
 
 def test_stdin_of_subprocesses_is_empty(daemon):
@@ -313,7 +313,7 @@ def test_stdin_with_sys_stdin(daemon):
 
 
 def test_stdin_with_nul(daemon):
-    """It could not be handed on whole; so it is refused rather than cut."""
+    """It cannot be passed on whole, so it is refused rather than cut."""
     r = daemon.try_execute("input()", stdin="a\0b\nc")
     assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "stdin"), r
 
@@ -413,7 +413,7 @@ def test_full_queue_of_a_session_is_429(daemon):
 
 
 def test_two_sessions_run_in_parallel(daemon):
-    """Both say that they have begun before either ends: neither waits for the other."""
+    """Both report that they have begun before either ends: neither waits for the other."""
     a, b = unique(), unique()
     code = "import time\nprint('begun', flush=True)\ntime.sleep(100)"
     with daemon.stream(code, session_id=a, timeout=110) as one, daemon.stream(code, session_id=b, timeout=110) as two:
@@ -444,7 +444,7 @@ def test_interrupt(daemon):
 
 
 def test_interrupt_at_once_is_not_lost(daemon):
-    """Sent in the same moment as the code: it may come before the code begins, and ends it all the same."""
+    """An interrupt at the same moment as the code: it may arrive before the code begins, and still ends it."""
     name = unique()
     with daemon.websocket() as w:
         w.run("x = 1", session_id=name)
@@ -463,13 +463,13 @@ def check_never_ran(daemon, d, state):
 
 
 def test_interrupt_of_code_that_is_queued(daemon):
-    """Over its own socket: it is answered at once, and neither what runs before it nor what waits behind it is touched."""
+    """Over its own socket: the interrupt is answered at once, and affects neither earlier nor later code in the queue."""
     name = unique()
     daemon.execute("seen = []", session_id=name)
     mark = unique("gate")[:15]
     gate = daemon.begin("import ctypes, time\ntry:\n    ctypes.CDLL(None).prctl(15, %r, 0, 0, 0)\n    time.sleep(60)\n"
                         "except KeyboardInterrupt: seen.append('gate')" % mark.encode(), session_id=name, timeout=100)
-    assert wait_until(lambda: daemon.named(mark)), "it is where it catches the interrupt"
+    assert wait_until(lambda: daemon.named(mark)), "the code is not in its handler"
     with daemon.websocket() as w:
         w.execute("seen.append('never')", session_id=name)
         assert wait_until(lambda: daemon.sessions()[name]["queued"] == 2)
@@ -478,7 +478,7 @@ def test_interrupt_of_code_that_is_queued(daemon):
         w.send({"type": "interrupt"})
         check_never_ran(daemon, w.until("done")[-1]["result"], "kept")
         assert daemon.sessions()[name]["queued"] == 2 and not gate.done() and not last.done()
-        assert w.run("6 * 7")["success"], "the socket goes on"
+        assert w.run("6 * 7")["success"], "the socket was closed"
     assert daemon.request("POST", "/sessions/%s/interrupt" % name).status == 202
     assert gate.result().status == 200 and last.result().json["success"]
     r = daemon.execute("seen", session_id=name)
@@ -486,7 +486,7 @@ def test_interrupt_of_code_that_is_queued(daemon):
 
 
 def test_interrupt_of_code_that_waits_for_its_sandbox(serve):
-    """No sandbox is to be had for a while: who waits for one can be interrupted, and the session is then there for the next."""
+    """No cell is available for a while: code that waits for one can be interrupted, and the session then serves the next code."""
     d = serve("--pool", "0")
     name = unique()
     os.kill(d.warden(), signal.SIGSTOP)
@@ -535,7 +535,7 @@ def test_timeout_escalates_to_a_reset(daemon, how):
     if how == "in C" and d["state"] == "kept":
         return  # an interpreter whose regular expressions look at signals
     assert (d["state"], d["epoch"]) == ("reset", 1), d
-    assert d["execution_time"] < HANG, "interrupt, a short grace, the end"
+    assert d["execution_time"] < HANG, "the steps of the timeout took another time"
     d = daemon.execute("'x' in globals(), open('/workspace/file').read()", session_id=name)
     assert d["result"]["text/plain"] == "(False, 'f')" and d["epoch"] == 1 and d["state"] == "kept", "files outlive a reset"
 
@@ -560,7 +560,7 @@ def test_timeout_default_and_maximum(serve):
 
 
 def test_no_interrupt_reaches_the_next_execution(daemon):
-    """An execution that ends just when its time is over leaves nothing that hits the one after it."""
+    """An execution that ends just at its timeout leaves nothing that interrupts the next one."""
     name = unique()
     daemon.execute("import time", session_id=name)
     for seconds in (0.995, 1.0):
@@ -584,7 +584,7 @@ def test_os_exit_ends_the_kernel_not_the_session(daemon):
 
 
 def test_os_exit_zero_is_not_success_of_a_session(daemon):
-    """The code ended the interpreter: that is said, whatever number it chose."""
+    """The code ended the interpreter: the result reports this, whatever exit code it chose."""
     name = unique()
     d = daemon.execute("import os; os._exit(0)", session_id=name)
     assert (d["state"], d["epoch"], d["exit_code"]) == ("reset", 1, 0), d
@@ -599,7 +599,7 @@ def test_signals(daemon, signo):
 
 
 def test_kernel_that_stops_itself(daemon):
-    """It hears no interrupt; it is ended."""
+    """A stopped kernel does not react to the interrupt, so it is killed."""
     name = unique()
     r = daemon.execute("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", session_id=name, timeout=1)
     assert (r["status"], r["state"], r["epoch"]) == ("timeout", "reset", 1), r
@@ -620,11 +620,11 @@ def test_memory_limit(serve):
     assert r["cause"]["limit"] == 64 * MIB and r["cause"]["peak"] >= 60 * MIB and "64M" in r["cause"]["hint"].replace(" ", "")
     assert "memory" in r["limits_hit"] and r["stdout"] == ""
     assert d.execute("'x' in globals()", session_id=name)["result"]["text/plain"] == "False"
-    assert d.execute("b = bytearray(10 << 20)")["success"], "and others go on"
+    assert d.execute("b = bytearray(10 << 20)")["success"], "another session was affected"
 
 
 def test_memory_error_that_is_caught_is_no_event(serve):
-    """numpy asks for more than there is address space for: an exception, not an end."""
+    """numpy asks for more than the address space: an exception, not an end."""
     d = serve("--memory", "64M")
     r = d.execute("try:\n    bytearray(1 << 60)\nexcept MemoryError:\n    print('caught')")
     assert r["success"] and r["stdout"] == "caught\n", r
@@ -656,11 +656,11 @@ def test_disk_full(serve):
 
 
 def test_cpu_share_is_bounded(serve):
-    """A tenth of a processor, which also a busy machine has to give: ten times as long on the clock as on the processor."""
+    """A tenth of a processor, which even a busy machine can give: ten times as long on the clock as on the processor."""
     d = serve("--cpus", "0.1")
     r = d.execute("import time\nt = time.process_time()\nwhile time.process_time() - t < 0.15: pass", timeout=60)
     assert r["success"] and r["execution_time"] > 0.8, r
-    assert r["usage"]["throttled_ns"] > 0 or r["execution_time"] > 1.5, r  # or the machine had not even a tenth to give
+    assert r["usage"]["throttled_ns"] > 0 or r["execution_time"] > 1.5, r  # or the machine could not give a tenth
 
 
 def test_numbers_are_per_execution(daemon):
@@ -680,7 +680,7 @@ NUMPY = "import numpy\nr += [numpy.random.random(), numpy.random.default_rng().r
 
 @pytest.mark.parametrize("preload", ["", "random,uuid,tempfile,secrets", "numpy"])
 def test_random_streams_differ_in_fresh_sandboxes(serve, daemon, preload):
-    """Twenty forks of one warm interpreter: no two share a stream of anything."""
+    """Twenty forks of one warm interpreter: no two share a random stream."""
     if preload == "numpy" and not has_module("numpy"):
         pytest.skip("no numpy here (apt-get install python3-numpy)")
     d = serve("--preload", preload) if preload else daemon
@@ -693,14 +693,14 @@ def test_random_streams_differ_in_fresh_sandboxes(serve, daemon, preload):
 def test_random_streams_differ_in_subsequent_executions_of_one_session(daemon):
     name = unique()
     values = [daemon.execute("import random; random.random()", session_id=name)["result"]["text/plain"] for _ in range(5)]
-    assert len(set(values)) == 5, "nobody seeds again within a session"
+    assert len(set(values)) == 5, "the generator was seeded again within a session"
     daemon.execute("random.seed(1)", session_id=name)
     import random
     assert daemon.execute("random.random()", session_id=name)["result"]["text/plain"] == repr(random.Random(1).random()), "a seed is obeyed"
 
 
 def test_clock(daemon):
-    """It goes on in a kernel that waited in the pool."""
+    """The clock advances in a kernel that waited in the pool."""
     d = daemon.execute("import time; time.time()")
     assert abs(float(d["result"]["text/plain"]) - time.time()) < 60
 
@@ -720,7 +720,7 @@ def test_client_that_goes_away_takes_its_code_along(daemon):
     s.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     assert wait_until(lambda: daemon.named(mark))
     s.close()
-    assert wait_until(lambda: not daemon.named(mark)), "nobody waits for it any more"
+    assert wait_until(lambda: not daemon.named(mark)), "the execution still runs without its client"
 
 
 def test_client_that_goes_away_from_a_session_interrupts_and_keeps_it(daemon):

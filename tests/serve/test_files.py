@@ -157,7 +157,7 @@ def test_file_without_a_size(box):
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_upload_larger_than_any_buffer(box, chunked):
-    """Bigger than the largest body that is kept, and flat in the daemon's memory."""
+    """Larger than the largest body that is kept, without growth of the daemon's memory."""
     size, piece = 200 * MIB, bytes(MIB)
     front = box.daemon.pid
 
@@ -173,7 +173,7 @@ def test_upload_larger_than_any_buffer(box, chunked):
     r = c.getresponse()
     assert r.status == 201, r.read()
     assert json.loads(r.read())["size"] == size
-    # The same connection goes on.
+    # The same connection is used again.
     c.request("GET", url(box, "big"), headers={"Range": "bytes=-5"})
     r = c.getresponse()
     assert r.status == 206 and r.read() == bytes(5)
@@ -205,7 +205,7 @@ def test_upload_that_breaks_off_changes_nothing(box):
     assert wait_until(lambda: "caisson-files" not in box.shell("cat /proc/[0-9]*/comm")["stdout"])
     assert get(box, "f").body == b"old" and names(box) == ["f"]
     assert box.shell("ls -A")["stdout"] == "f\n"
-    # Not a body at all: told, and nothing is written.
+    # Not a body at all: an error, and nothing is written.
     with box.daemon.connect() as s:
         s.sendall(b"PUT %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" % (url(box, "f").encode(), box.daemon.port))
         assert s.recv(4096).split()[1] == b"400"
@@ -246,7 +246,7 @@ def test_file_that_shrinks_breaks_the_answer_off(box):
 
 
 def most_of_a_file(where):
-    """A file in @where of the largest size that its file system has, without content. Its path and size."""
+    """A file in @where of the largest size of its file system, without content. Its path and size."""
     for size in ((1 << 63) - 1, (16 << 40) - 4096, 8 << 40, 1 << 40):
         try:
             (where / "huge").touch()
@@ -258,7 +258,7 @@ def most_of_a_file(where):
 
 
 def test_file_of_exabytes(serve):
-    """In a directory of the operator's: code cannot make one. The requested range comes, and the daemon reads no more than the client does."""
+    """In a directory of the operator; code cannot make such a file. The requested range arrives, and the daemon reads no more than the client does."""
     top = Path(tempfile.mkdtemp(prefix="caisson-huge-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     try:
         top.chmod(0o755)
@@ -290,11 +290,11 @@ def huge_file_is_only_large(box, most):
                 got += s.recv(MIB)
             assert got.startswith(b"HTTP/1.1 200 ") and str(most).encode() in got[:4096]
             assert workers() == 1 and box.exec("echo", "here")["stdout"] == "here\n"
-        assert wait_until(lambda: workers() == 0), "it is still read, for nobody"
-    assert box.shell("truncate -s %d mine" % most)["exit_code"] != 0, "code makes such a file"
+        assert wait_until(lambda: workers() == 0), "the file is still read without a client"
+    assert box.shell("truncate -s %d mine" % most)["exit_code"] != 0, "code made such a file"
 
 
-# ---- what is refused -----------------------------------------------------------------------------------------
+# ---- refusals --------------------------------------------------------------------------------------------------
 
 
 def test_errors_name_the_cause(box):
@@ -333,7 +333,7 @@ def test_no_process_left(daemon):
 
 
 def test_code_that_kills_or_stops_the_worker(box):
-    """It can only spoil its own calls: they end with an error, and the daemon goes on."""
+    """Code can only disturb its own calls: they end with an error, and the daemon continues."""
     box.shell("truncate -s 200M big")
     p = box.start("sh", "-c", "while :; do pkill -9 caisson-files; done")
     seen = set()
@@ -386,7 +386,7 @@ def test_list_many(box):
 
 
 def test_list_page_by_page(box):
-    """In the order of their bytes, each once, names that are no text too."""
+    """In the order of their bytes, each once, also names that are not UTF-8."""
     box.shell("mkdir m m/sub; cd m; seq 1000 1249 | xargs touch; touch $'\\xff\\xfe' $'a b&c' sub/x sub/y")
     for query, limit, more in (("", 100, []), ("&recursive=true", 17, ["sub/x", "sub/y"])):
         page, seen = box.get("/files/list?path=m&limit=%d%s" % (limit, query)).json, []
@@ -472,7 +472,7 @@ def test_artifacts_are_the_files_of_an_execution(box):
     a = files["out/table.csv"]
     assert (a["size"], a["mime"], a["sha256"]) == (4, "text/csv", hashlib.sha256(b"1,2\n").hexdigest())
     assert box.daemon.get(files["a b.png"]["url"]).body == b"\x89PNG" and files["a b.png"]["mime"] == "image/png"
-    # Another execution has others, and the first one's stay the first one's.
+    # Another execution has its own files, and those of the first stay the same.
     box.shell("sleep 0.1")
     other = box.shell("echo more > later.txt")
     assert [a["path"] for a in box.get("/artifacts?execution_id=" + other["execution_id"]).json["artifacts"]] == ["later.txt"]
@@ -489,13 +489,13 @@ def artifacts(box, execution, query=""):
 
 
 def test_images_come_with_the_list(box):
-    """Up to 1 MiB each and 4 MiB in all; what is left out can be read all the same."""
+    """Up to 1 MiB each and 4 MiB in all; the others can still be read."""
     r = box.shell("mkdir d; printf '\\x89PNG' > d/a.png; printf GIF > b.gif; head -c 1048576 /dev/zero > c1.jpg; head -c 1048577 /dev/zero > c2.jpg;"
                   "for i in 3 4 5 6; do head -c 1000000 /dev/zero > c$i.jpg; done; echo x > t.txt; chmod 0 b.gif")
     found = {a["path"]: a for a in artifacts(box, r)["artifacts"]}
     assert base64.b64decode(found["d/a.png"]["data"]) == b"\x89PNG" and found["d/a.png"]["mime"] == "image/png"
     assert found["d/a.png"]["sha256"] == hashlib.sha256(b"\x89PNG").hexdigest() and found["d/a.png"]["size"] == 4
-    assert [p for p, a in found.items() if "data" in a] == ["c1.jpg", "c3.jpg", "c4.jpg", "c5.jpg", "d/a.png"], "no 4 MiB more, none that is too large"
+    assert [p for p, a in found.items() if "data" in a] == ["c1.jpg", "c3.jpg", "c4.jpg", "c5.jpg", "d/a.png"], "the list has too many or too large images"
     assert found["c2.jpg"]["sha256"] == hashlib.sha256(bytes(1048577)).hexdigest() and "sha256" not in found["b.gif"]
     assert len(box.daemon.get(found["c6.jpg"]["url"]).body) == 1000000
     assert not any("data" in a for a in artifacts(box, r, "&inline=false")["artifacts"])

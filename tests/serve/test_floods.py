@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_floods.py - Much output at once: all of it arrives, exactly, in a daemon that does not grow; also beside clients that never read."""
+"""test_floods.py - Much output at once: all of it arrives unchanged, and the daemon does not grow; also beside clients that never read."""
 import base64
 import hashlib
 import json
@@ -11,7 +11,7 @@ from process import SANITIZED, SLOW, unique, wait_until
 from serve_lib import Peak
 
 MIB = 1 << 20
-# Lines, every byte value, and characters of other alphabets, so that no way of writing JSON is left out.
+# Lines, every byte value, and characters of other alphabets, to cover every branch of the JSON writer.
 SOURCE = ("import os, hashlib\nline = b'The quick brown fox \"jumps\" over the lazy dog \\\\ and on: 0123456789\\n'\n"
           "b = (line * 1000 + 'привет, 世界\\n'.encode() * 500 + bytes(range(256)) * (%d // 64) + b'y\\n' * 2000)\n"
           "n, h = %d, hashlib.sha256()\nwhile n:\n    part = b[:n]\n    n -= len(part)\n    h.update(part)\n    os.write(1, part)\n"
@@ -24,7 +24,7 @@ def bytes_of(event):
 
 @pytest.mark.parametrize("accept,binary", [("text/event-stream", False), ("application/x-ndjson", True)])
 def test_64_mib_arrive_and_the_daemon_stays_as_it_is(daemon, accept, binary):
-    """Not a byte is lost, doubled or changed, and what was streamed is not kept but for the events one may come back for."""
+    """Not a byte is lost, doubled or changed, and the daemon keeps only the events that a client may come back for."""
     total, got, digest = 64 * MIB, 0, hashlib.sha256()
     with Box(daemon) as box:
         peak = Peak(daemon.pid)
@@ -42,7 +42,7 @@ def test_64_mib_arrive_and_the_daemon_stays_as_it_is(daemon, accept, binary):
         grown = peak.grown()
     assert last[0] == "done" and last[1]["usage"]["stdout_bytes"] == total == got, (got, last)
     assert said.decode() == digest.hexdigest()
-    # A sanitizer keeps what was freed, up to 256 MiB: of its builds only the bytes are judged here.
+    # A sanitizer keeps freed memory, up to 256 MiB: its builds are judged by the bytes alone.
     assert grown < 16 * 1024 or SANITIZED, "%d KiB" % grown
 
 
@@ -62,7 +62,7 @@ WORK = "i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); done; head -c 30
 
 
 def test_32_clients_that_never_read_stop_no_other(serve):
-    """Beside 32 floods that nobody takes, 32 others get all of theirs; the daemon's memory is bounded by what each may leave."""
+    """Beside 32 clients that read nothing of their floods, 32 others get all of theirs; the daemon's memory is bounded."""
     d = serve("--max-sandboxes", "80", "--memory", "64M")
     with Box(d, unique("deaf")) as deaf, Box(d, unique("other")) as other:
         peak = Peak(d.pid)
@@ -76,7 +76,7 @@ def test_32_clients_that_never_read_stop_no_other(serve):
                 events = other.stream(WORK, timeout=100).all()
                 text = b"".join(bytes_of(x) for _, kind, x in events if kind == "stdout")
                 results.append((text, events[-1]))
-            except Exception as e:  # seen below: a thread that dies says nothing
+            except Exception as e:  # checked below: a thread that dies reports nothing
                 failed.append(e)
         threads = [threading.Thread(target=read) for _ in range(READERS)]
         for t in threads:
@@ -88,7 +88,7 @@ def test_32_clients_that_never_read_stop_no_other(serve):
         assert all(text == expected and last[1] == "done" and last[2]["ok"] for text, last in results)
         running = [e for e in deaf.get("/executions").json["executions"] if e["state"] == "running"]
         assert len(running) == SILENT and all(e["stdout_bytes"] < 16 * MIB for e in running), running
-        # At most a log that is full and what is on its way, for each.
+        # For each client at most a full log and the output in flight.
         assert peak.grown() < (SILENT + READERS) * 6 * 1024 * SLOW
         for s in silent:
             s.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_images.py - Sandboxes of stored images: any image of the store, by its name; their interpreters run in their cells alone."""
+"""test_images.py - Sandboxes of stored images: any image of the store, by its name; their interpreters run only in their cells."""
 import fcntl
 import json
 import os
@@ -88,7 +88,7 @@ def test_sandbox_of_an_image(d, store):
     again = d.post("/v1/sandboxes", {"name": name, "image": "docker.io/library/py:1"})
     assert again.status == 200, again
     assert d.post("/v1/sandboxes", {"name": name}).status == 409
-    # beside it the daemon's own image goes on
+    # the daemon's own image still works beside it
     own = d.execute("import os; print(os.path.exists('/etc/which'))")
     assert own["stdout"] == "False\n", own
 
@@ -100,19 +100,19 @@ def test_one_run(d):
 
 
 def test_execute(d, store):
-    """Of an image, once and in a session; a session keeps the image that it was made of."""
+    """In a sandbox of an image, once and in a session; a session keeps its image."""
     assert d.execute(WHICH, image="py:1")["stdout"] == "first blue False\n"
     name = unique()
     assert d.execute("x = 6 * 7", session_id=name, image="py:1")["success"]
     assert d.get("/v1/sandboxes/" + name).json["spec"]["image_digest"] == store.py
-    # by any name of the same image, and without one
+    # by any name of the same image, and without a name
     assert d.execute("x", session_id=name, image=PY)["result"]["text/plain"] == "42"
     assert d.execute("x + 1", session_id=name)["result"]["text/plain"] == "43"
     for other in ("small:1", "host"):
         r = d.try_execute("x", session_id=name, image=other)
         assert (r.status, r.error["code"], r.error["field"]) == (409, "spec_conflict", "image"), r
         assert PY in r.error["message"] and "session_id" in r.error["hint"], r
-    # a session of the daemon's own image is asked for it by name
+    # a session of the daemon's own image accepts that image's name
     own = unique()
     assert d.execute("y = 1", session_id=own)["success"] and d.execute("y", session_id=own, image="host")["success"]
     r = d.try_execute("y", session_id=own, image="py:1")
@@ -120,7 +120,7 @@ def test_execute(d, store):
 
 
 def test_execute_of_an_image_that_is_refused(serve, store, short_dir):
-    """Nothing is made for it, and no name is taken."""
+    """No sandbox is made for it, and no name is taken."""
     policy = short_dir / "policy.toml"
     policy.write_text('[default]\nimages = ["host"]\n')
     d = serve("--image-store", str(store.path), "--policy", str(policy), "--pool", "1")
@@ -169,7 +169,7 @@ def test_language_that_the_image_lacks(d):
 
 
 def test_image_pulled_while_the_daemon_runs(serve, short_dir):
-    """Also into a store that was not there when it started."""
+    """Also into a store that did not exist when the daemon started."""
     d = serve("--image-store", str(short_dir / "store"), "--pool", "1")
     _, r = create(d, "small:1")
     assert (r.status, r.error["code"]) == (422, "image_unavailable") and "caisson image pull" in r.error["message"], r
@@ -194,7 +194,7 @@ def test_default_image_that_is_not_there(serve, store):
 
 
 def test_name_that_stands_for_another_image_by_now(d, store):
-    """A sandbox with the old one keeps it; by its digest it is still there; new sandboxes get the new one."""
+    """A sandbox of the old image keeps it; its digest still finds it; new sandboxes get the new one."""
     ref = "docker.io/library/moving:1"
     store.add(ref, [*store.py_layers, store.layer({"etc/which": "old"})], Env=["PATH=/usr/bin:/bin"])
     first, _ = create(d, "moving:1")
@@ -204,7 +204,7 @@ def test_name_that_stands_for_another_image_by_now(d, store):
     assert d.execute("open('/etc/which').read()", session_id=first)["result"]["text/plain"] == "'old'"
 
 
-# ---- what is written down ------------------------------------------------------------------------------------------
+# ---- records ----------------------------------------------------------------------------------------------------
 
 
 def test_ledger_has_the_digest(d, store):
@@ -227,7 +227,7 @@ def test_policy_judges_the_image_of_the_sandbox(serve, store, short_dir):
 
 
 def test_no_zygote_of_an_image(d):
-    """A kernel of the machine's own python is forked by a zygote, one of an image is started by pid 1 of its cell; and is ready before it is asked for."""
+    """A zygote forks kernels of the machine's own python; pid 1 of a cell starts those of an image, before they are needed."""
     own = wait_until(lambda: zygotes_of(d))
     name, _ = create(d, "py:1")
     assert d.execute("import os\nos.getppid()", session_id=name)["result"]["text/plain"] == "1"
@@ -237,7 +237,7 @@ def test_no_zygote_of_an_image(d):
 
 
 def test_path_that_leads_to_another_python(d, store):
-    """The interpreter does not depend on how warm it is: the first python3 of the image's PATH, always."""
+    """A warm and a cold start use the same interpreter: the first python3 in the image's PATH."""
     mine = store.layer({"opt/bin/python3": "#!/usr/bin/python3\nimport os, sys\nos.environ['WHO'] = 'opt'\nos.execv('/usr/bin/python3', ['python3', *sys.argv[1:]])\n", "etc/which": "opt"})
     store.add("docker.io/library/opt:1", [*store.py_layers, mine], Env=["PATH=/opt/bin:/usr/bin:/bin"])
     assert run_python(d, "import os; print(os.environ['WHO'])", image="opt:1")["stdout"] == "opt\n"
@@ -253,7 +253,7 @@ def kill_front(d):
 
 
 def test_image_is_in_use_as_long_as_its_sandboxes(serve, short_dir):
-    """Also while no front lives, and for the next one."""
+    """Also while no front runs, and for the next front."""
     s = Store(short_dir / "store")
     digest = s.add(BASH, [s.layer(lambda r: programs_layer(r, *SMALL))], Env=["PATH=/bin"])
     d = serve("--image-store", str(s.path), "--pool", "1")
@@ -262,7 +262,7 @@ def test_image_is_in_use_as_long_as_its_sandboxes(serve, short_dir):
     assert d.execute("x=5", session_id=name, language="bash")["success"] and is_locked(s, digest)
     kill_front(d)
     assert is_locked(s, digest)
-    # Its name is another image's by now: what was adopted is what it was.
+    # Its name stands for another image by now: an adopted sandbox keeps its own.
     s.add(BASH, [s.layer(lambda r: programs_layer(r, *SMALL), {"n": "2"})], Env=["PATH=/bin"])
     with open(s.path / "refs", "a") as f:
         f.write("%s 1 docker.io/library/kept:1\n" % digest)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_isolation.py - A kernel is as sealed as a command of `caisson run`, and nothing in it reaches the daemon.
 
-Two ways lead into a cell: init starts a command, or a zygote forks a kernel. The second must give no
-more than the first. Everything here is read from the host's /proc, but for what only the inside can tell.
+There are two ways into a cell: init starts a command, or a zygote forks a kernel. The second must give no more than the
+first. Everything here is read from the host's /proc, except facts that are only visible inside.
 """
 import contextlib
 import os
@@ -20,10 +20,10 @@ from test_languages import BASH, JAVASCRIPT, R
 
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 ZERO = "0" * 16
-# The facts of a program that must be the same, under any starter.
+# Properties that must be the same for every starter.
 SAME = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Groups", "Umask", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "TracerPid")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
-# Settings for libraries that a kernel may have beyond that; nothing in them is of the host.
+# Settings for libraries that a kernel may have in addition; none of them is about the host.
 TUNING = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg", "MPLCONFIGDIR": None,
           "MATPLOTLIBRC": None, "PWD": "/workspace", "SHLVL": None, "_": None, "OLDPWD": None}
 
@@ -49,7 +49,7 @@ def posture(pid):
 
 
 def descriptors(pid):
-    """{number: target}. The daemon's processes open and close descriptors while we look: one that is closed by now is left out."""
+    """{number: target}. The daemon's processes open and close descriptors meanwhile: closed ones are left out."""
     found = {}
     for f in os.listdir("/proc/%d/fd" % pid):
         with contextlib.suppress(FileNotFoundError):
@@ -59,7 +59,7 @@ def descriptors(pid):
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
-    """A sleeping program that `caisson exec` has started: the posture that is declared elsewhere."""
+    """A sleeping program that `caisson exec` has started: the reference."""
     state = tmp_path_factory.mktemp("run") / "state"
     p = subprocess.Popen([str(BIN), "exec", "--state", str(state), "--", "sleep", "1000"], env=clean_env(), stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -90,7 +90,7 @@ def started_by_kernel(daemon, session, language="python"):
 def test_program_in_a_kernel_has_the_posture_of_a_command(daemon, command, lang):
     pid = started_by_kernel(daemon, unique(), lang)
     want, got = posture(command), posture(pid)
-    if lang in ("bash", "r"):  # a job in the background of a shell; R's system() ignores two more for itself
+    if lang in ("bash", "r"):  # a background job of a shell; R's system() ignores two more signals itself
         mine = int(got["SigIgn"], 16) & ~0x180000000
         want["SigIgn"] = got["SigIgn"] if mine & ~0x6 == 0 else want["SigIgn"]
     differs = {k: (want[k], got[k]) for k in want if want[k] != got[k]}
@@ -132,7 +132,7 @@ def test_kernel_itself(daemon, kernel, command):
     s = status_of(pid)
     assert {s[k] for k in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {ZERO}
     assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2" and int(s["Seccomp_filters"]) >= 1 and not s["Groups"].split()
-    assert s["Threads"] == "1", "none of our own, so that it can be forked"
+    assert s["Threads"] == "1", "the kernel was not forked"
     assert limits_of(pid) == limits_of(command)
     assert Path("/proc/%d/oom_score_adj" % pid).read_text() == Path("/proc/%d/oom_score_adj" % command).read_text()
     for task in os.listdir("/proc/%d/task" % pid):
@@ -151,12 +151,12 @@ def test_users(daemon, kernel):
         assert int(uids.pop()) > 100000
         for other, space in daemon.kernels().items():
             if space != space_of(pid):
-                with contextlib.suppress(OSError):  # one of the pool may have gone meanwhile
+                with contextlib.suppress(OSError):  # one of the pool may have ended meanwhile
                     assert status_of(other)["Uid"] != status_of(pid)["Uid"]
 
 
 def test_namespaces(daemon, kernel, command):
-    """All its own: not the host's, not another cell's, not the zygote's."""
+    """All namespaces are its own: not the host's, not another cell's, not the zygote's."""
     _, pid = kernel
     zygote = daemon.zygote()
     for ns in NAMESPACES:
@@ -174,7 +174,7 @@ def cgroups_of(pid):
 
 
 def test_cgroups(daemon, kernel):
-    """In the cell's own group of every hierarchy that has limits or accounts, together with its init; in no other cell's of any."""
+    """In the cell's own group of every hierarchy that has limits or accounts, together with its init; in no group of another cell."""
     if not Place.dirs:
         pytest.skip("no cgroups of our own on this machine")
     _, pid = kernel
@@ -182,14 +182,14 @@ def test_cgroups(daemon, kernel):
     for controllers, path in mine.items():
         if controllers:
             assert path == its[controllers], controllers
-        else:  # beside v1 the unified tree has nothing of ours in it
+        else:  # beside v1 the unified tree has no group of ours
             assert path == its[controllers] or "caisson-c" not in path, path
     limited = [c for c in mine if set(c.split(",")) & {"memory", "pids", "cpu"}]
     assert limited and all(mine[c] != zygote[c] for c in limited)
 
 
 def test_descriptors_of_a_kernel(kernel):
-    """0 to 2, its two pipes to the daemon, and what its event loop made for itself."""
+    """0 to 2, its two pipes to the daemon, and the descriptors of its event loop."""
     _, pid = kernel
     fds = descriptors(pid)
     assert fds.pop(0) == "/dev/null"
@@ -199,8 +199,8 @@ def test_descriptors_of_a_kernel(kernel):
     assert sorted(t.partition(":")[0] for t in rest.values()) in ([], ["anon_inode", "socket", "socket"]), fds
     for n in fds:
         flags = int(re.search(r"flags:\s+(\d+)", Path("/proc/%d/fdinfo/%d" % (pid, n)).read_text()).group(1), 8)
-        assert n <= 2 or flags & os.O_CLOEXEC, "descriptor %d would reach what the code starts" % n
-    # The pair of sockets is the loop's own: both ends are here.
+        assert n <= 2 or flags & os.O_CLOEXEC, "programs that the code starts would inherit descriptor %d" % n
+    # The pair of sockets belongs to the event loop: both ends are here.
     inodes = {t for t in rest.values() if t.startswith("socket:")}
     unix = [line.split() for line in Path("/proc/%d/net/unix" % pid).read_text().splitlines()[1:]]
     assert inodes <= {"socket:[%s]" % u[6] for u in unix} and len(inodes) in (0, 2)
@@ -316,9 +316,9 @@ def test_system_calls_that_cells_may_not_make(daemon):
     assert len(lines) == 12 and all(x[1] == "-1" and x[2] in ("1", "38") for x in lines), r["stdout"]
 
 
-# ---- a kernel that lies ----------------------------------------------------------------------------------------------------
+# ---- kernels that send forged messages --------------------------------------------------------------------------------------
 
-# Code that finds the descriptor by which its kernel speaks to the daemon: a pipe, for writing, not 1 or 2.
+# Code that finds the descriptor on which its kernel writes to the daemon: a pipe, for writing, not 1 or 2.
 CHANNEL = ("import fcntl, os\nout = next(f for f in range(3, 256) if os.path.islink('/proc/self/fd/%d' % f) and "
            "os.readlink('/proc/self/fd/%d' % f).startswith('pipe') and fcntl.fcntl(f, fcntl.F_GETFL) & 3 == os.O_WRONLY)\n")
 
@@ -336,14 +336,14 @@ def test_broken_protocol_costs_only_the_guest_its_kernel(daemon, line):
 
 
 def test_line_without_an_end_does_not_grow_the_daemon(daemon):
-    """Sixteen megabytes are the most that a message may have; a guest that sends more loses its kernel."""
+    """A message has at most sixteen megabytes; a guest that sends more loses its kernel."""
     r = daemon.execute(CHANNEL + "b = b'x' * 65536\nfor i in range(1000): os.write(out, b)", timeout=20)
     assert not r["success"] and r["cause"]["kind"] == "protocol", r
-    assert SANITIZED or wait_until(lambda: daemon.metrics()["process_resident_memory_bytes"] < 200 << 20)  # which keeps what is freed
+    assert SANITIZED or wait_until(lambda: daemon.metrics()["process_resident_memory_bytes"] < 200 << 20)  # which keeps freed memory
 
 
 def test_a_kernel_that_reads_nothing(daemon):
-    """Code that takes the channel away on which its kernel is told what to run: the next execution says so, and not that its time was over."""
+    """Code takes away the channel on which its kernel receives code: the next execution reports this, and not a timeout."""
     code = """
 import fcntl, os, stat
 r, w = os.pipe()
@@ -358,7 +358,7 @@ for fd in map(int, os.listdir("/proc/self/fd")):
     name = unique()
     r = daemon.execute(code, session_id=name)
     assert r["stdout"] == "taken\n", r
-    # It has a second to live: who comes later finds another one.
+    # The kernel ends within a second: later code gets another one.
     r = daemon.execute("6 * 7", session_id=name, timeout=20)
     assert r["success"] or (r["state"] == "reset" and r["cause"]["kind"] == "protocol"), r
     r = daemon.execute("6 * 7", session_id=name)
@@ -366,7 +366,7 @@ for fd in map(int, os.listdir("/proc/self/fd")):
 
 
 def test_forged_messages_are_the_guests_own_data(daemon):
-    """Exit status, time and memory are not taken from what it says; unknown types are ignored."""
+    """Exit status, time and memory do not come from its messages; unknown types are ignored."""
     r = daemon.execute(CHANNEL + "for m in (b'{\"type\":\"ready\",\"pid\":1}', b'{\"type\":\"usage\",\"cpu_ns\":0}', b'{\"type\":\"unknown\"}',\n"
                        "          b'{\"type\":\"result\",\"data\":{\"text/plain\":\"forged\"}}', b'{\"type\":\"rpc_request\",\"id\":\"1\",\"payload\":{}}'): os.write(out, m + b'\\n')\n"
                        "import time\nt = time.process_time()\nwhile time.process_time() - t < 0.3: pass\nos._exit(5)")
@@ -390,7 +390,7 @@ def test_closed_standard_streams(daemon):
 
 
 def test_fork_of_the_kernel_does_not_answer_twice(daemon):
-    """A child that code forks and that comes back from it is not a second kernel."""
+    """A child that code forks, and that returns from the code, is not a second kernel."""
     name = unique()
     daemon.execute("import os\npid = os.fork()", session_id=name, timeout=10)
     for i in range(3):

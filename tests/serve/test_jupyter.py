@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_jupyter.py - The Jupyter wire: kernels over REST, their messages over WebSockets in both framings, and what strangers send."""
+"""test_jupyter.py - The Jupyter wire: kernels over REST, their messages over WebSockets in both framings, and hostile input."""
 import base64
 import json
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -11,6 +12,7 @@ import time
 import uuid
 
 import pytest
+from daemon import read_response
 from jupyter_lib import Kernel, pack_v1, start
 from process import Later, memory_kb, unique, wait_until
 from serve_lib import WebSocket
@@ -19,7 +21,7 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 BOTH = pytest.mark.parametrize("v1", [False, True], ids=["json", "v1"])
 
 
-# Code that goes on when the test has said so, by go().
+# Code that continues when the test calls go().
 HOLD = "import os, time\nwhile not os.path.exists('/workspace/go'): time.sleep(0.01)\n"
 
 
@@ -29,7 +31,7 @@ def go(k):
 
 
 def text_of(messages):
-    """The printed text. print() writes its parts one by one, and on a busy machine they are as many messages."""
+    """The printed text. print() writes its parts one by one, which are as many messages on a busy machine."""
     return "".join(m["content"]["text"] for m in messages if m["msg_type"] == "stream")
 
 
@@ -109,32 +111,62 @@ def test_sessions(daemon):
         r = daemon.request("PATCH", "/api/sessions/" + s["id"], {"path": "c.ipynb"})
         assert r.status == 200 and r.json["path"] == "c.ipynb" and r.json["kernel"]["id"] == s["kernel"]["id"] and r.json["name"] == "b"
         again = daemon.post("/api/sessions", {"path": "c.ipynb", "kernel": {"name": "bash"}})
-        assert again.status == 201 and again.json["id"] == s["id"] and again.json["kernel"]["id"] == s["kernel"]["id"], "the notebook has one"
+        assert again.status == 201 and again.json["id"] == s["id"] and again.json["kernel"]["id"] == s["kernel"]["id"], "the notebook got a second session"
         other = start(daemon, "bash")
         r = daemon.request("PATCH", "/api/sessions/" + s["id"], {"kernel": {"id": other["id"]}})
-        assert r.json["kernel"]["id"] == other["id"] and s["kernel"]["id"] not in kernels(daemon), "the old one is ended"
+        assert r.json["kernel"]["id"] == other["id"] and s["kernel"]["id"] not in kernels(daemon), "the old kernel still runs"
         second = daemon.post("/api/sessions", {"path": "d", "kernel": {"id": other["id"]}}).json
         assert second["kernel"]["id"] == other["id"] and second["id"] != s["id"]
         assert daemon.post("/api/sessions", {"path": "e", "kernel": {"id": str(uuid.uuid4())}}).error["code"] == "no_such_kernel"
         third = daemon.request("PATCH", "/api/sessions/" + s["id"], {"kernel": {"name": "python3"}}).json["kernel"]
-        assert third["name"] == "python3" and other["id"] in kernels(daemon), "another notebook has it, too"
+        assert third["name"] == "python3" and other["id"] in kernels(daemon), "a kernel of another notebook was ended"
         assert daemon.request("DELETE", "/api/sessions/" + second["id"]).status == 204
         assert other["id"] not in kernels(daemon)
         assert daemon.request("GET", "/api/sessions/" + second["id"]).error["code"] == "no_such_session"
         fourth = daemon.request("PATCH", "/api/sessions/" + s["id"], {"kernel": {"name": "bash"}}).json["kernel"]
         assert fourth["name"] == "bash" and third["id"] not in kernels(daemon)
         daemon.request("DELETE", "/api/kernels/" + fourth["id"])
-        assert daemon.request("GET", "/api/sessions/" + s["id"]).error["code"] == "no_such_session", "its kernel is gone"
+        assert daemon.request("GET", "/api/sessions/" + s["id"]).error["code"] == "no_such_session", "the session outlived its kernel"
         before = set(kernels(daemon))
         r = daemon.post("/api/sessions", {"path": "x" * 5000, "kernel": {"name": "python3"}})
         assert r.status == 422 and r.error["code"] == "out_of_range" and r.error["field"] == "path"
-        assert set(kernels(daemon)) == before, "and no kernel was made for it"
+        assert set(kernels(daemon)) == before, "a kernel was made for a refused request"
     finally:
         daemon.request("DELETE", "/api/kernels/" + s["kernel"]["id"])
 
 
+def test_two_sessions_at_once_for_one_sandbox(serve):
+    """Two requests name the same notebook and the same sandbox before that sandbox has a cell: both get one session, and its kernel stays."""
+    d = serve("--pool", "0")
+    name, warden = unique(), d.warden()
+    body = json.dumps({"path": "twice.ipynb", "kernel": {"name": "python3", "env": {"KERNEL_SANDBOX": name}}}).encode()
+    os.kill(warden, signal.SIGSTOP)  # no cell is made until both requests wait for it
+    try:
+        made = Later(lambda: d.post("/v1/sandboxes", {"name": name}))
+        assert wait_until(lambda: any(b["name"] == name for b in d.get("/v1/sandboxes").json["sandboxes"]))
+        clients = [d.connect(60) for _ in range(2)]
+        for c in clients:
+            c.sendall(b"POST /api/sessions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                      % (d.port, len(body), body))
+        for _ in range(3):  # by then the front has read both
+            assert d.get("/api/kernels").status == 200
+        assert not select.select(clients, [], [], 0)[0], "a session was made without a cell"
+    finally:
+        os.kill(warden, signal.SIGCONT)
+    assert made.result().status == 201
+    answers = []
+    for c in clients:
+        with c, c.makefile("rb") as f:
+            answers.append(read_response(f))
+    assert [r.status for r in answers] == [201, 201], answers
+    assert answers[0].json["id"] == answers[1].json["id"] and len(d.get("/api/sessions").json) == 1
+    assert answers[0].json["kernel"]["id"] == answers[1].json["kernel"]["id"] in kernels(d), "its kernel was ended"
+    assert d.get("/v1/sandboxes/" + name).json["state"] == "running"
+    assert d.execute("6 * 7", session_id=name)["result"]["text/plain"] == "42"
+
+
 def test_a_sandbox_that_exists(daemon):
-    """As a kernel: of the language that is asked for, with the spec that it has; its end is the kernel's alone."""
+    """As a kernel, it has the requested language and its own spec; the end of the kernel does not end the sandbox."""
     name = unique()
     box = {"name": name, "memory_mib": 100, "labels": {"team": "red", "x": "1"}, "egress": ["example.com"]}
     assert daemon.post("/v1/sandboxes", box).status == 201
@@ -150,13 +182,13 @@ def test_a_sandbox_that_exists(daemon):
         k = Kernel(daemon, r.json["id"])
         assert k.ask("kernel_info_request")["language_info"]["name"] == "bash"
         assert k.run("x=5; echo kept > /workspace/f; echo $0").reply["status"] == "ok"
-        assert ask("python3").error["code"] == "spec_conflict", "somebody uses it as bash"
+        assert ask("python3").error["code"] == "spec_conflict", "the language of a kernel in use changed"
         assert daemon.request("DELETE", "/api/kernels/" + k.id).status == 204
         while k.receive() is not None:
             pass
         assert k.ws.closed == 1001 and k.id not in kernels(daemon)
         assert daemon.request("GET", "/api/kernels/" + k.id).error["code"] == "no_such_kernel"
-        assert daemon.get("/v1/sandboxes/" + name).json["state"] == "running", "REST made it, and REST has it"
+        assert daemon.get("/v1/sandboxes/" + name).json["state"] == "running", "the sandbox ended with the kernel"
         r = ask("python3")
         assert r.status == 201 and r.json["name"] == "python3"
         with Kernel(daemon, r.json["id"]) as k:
@@ -186,14 +218,14 @@ def test_execute(daemon, v1):
         r = k.run("1/0")
         assert r.reply["status"] == "error" and r.reply["ename"] == "ZeroDivisionError" and r.reply["evalue"] == "division by zero"
         assert r.of("error")[0]["traceback"] == r.reply["traceback"] and "1/0" in "\n".join(r.reply["traceback"])
-        assert not r.text("stderr"), "an error is said once"
+        assert not r.text("stderr"), "the error was printed too"
         r = k.run("x = 5", user_expressions={"y": "x + 1", "z": "nope"})
         y, z = r.reply["user_expressions"]["y"], r.reply["user_expressions"]["z"]
         assert y == {"status": "ok", "data": {"text/plain": "6"}, "metadata": {}} and z["status"] == "error" and z["ename"] == "NameError"
         r = k.run("x; print(1)", silent=True)
         assert r.text() == "1\n" and "execute_input" not in r.types and r.reply["execution_count"] == 3
         assert k.run("x").reply["execution_count"] == 4
-        assert k.ask("complete_request", {"code": "x", "cursor_pos": 1})["matches"], "a question is no cell"
+        assert k.ask("complete_request", {"code": "x", "cursor_pos": 1})["matches"], "a completion failed"
         assert k.run("Out[4], _4, In[3], len(In)", store_history=False).result == {"text/plain": repr((5, 5, "x = 5", 5))}
         assert k.run("x", store_history=False).reply["execution_count"] == 4
 
@@ -269,7 +301,7 @@ def test_restart(daemon):
         while k.receive()["msg_type"] != "stream":
             pass
         k.send("shutdown_request", {"restart": True}, "control")
-        assert k.until_idle(id)[-2]["content"]["status"] == "error", "what ran hears of it"
+        assert k.until_idle(id)[-2]["content"]["status"] == "error", "the running code got no error"
         assert k.run("1").reply["status"] == "ok"
 
 
@@ -278,7 +310,7 @@ STUBBORN = "import time\nprint('go')\nwhile True:\n    try:\n        time.sleep(
 
 @pytest.mark.parametrize("how", ["rest", "message"])
 def test_restart_while_busy(daemon, how):
-    """It ends what was asked before it and nothing that was asked after: "restart and run all" on one socket."""
+    """It ends requests from before it and none from after it: "restart and run all" on one socket."""
     with Kernel(daemon) as k:
         old = k.send("execute_request", {"code": "x = 1\n" + STUBBORN})
         behind = k.send("execute_request", {"code": "print('never')"})
@@ -302,11 +334,11 @@ def test_restart_while_busy(daemon, how):
 
 
 def test_restarts_at_once(daemon):
-    """A second one is refused while the first is not over, and what is asked meanwhile waits for the next interpreter."""
+    """A second restart is refused during the first, and later requests wait for the next interpreter."""
     with Kernel(daemon) as k:
         k.run("x = 1")
         warden = daemon.warden()
-        os.kill(warden, signal.SIGSTOP)  # it is the one who knows how the old one ended
+        os.kill(warden, signal.SIGSTOP)  # the warden reports how the old interpreter ended
         try:
             first = Later(lambda: daemon.request("POST", "/api/kernels/%s/restart" % k.id))
             assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "restarting")
@@ -319,7 +351,7 @@ def test_restarts_at_once(daemon):
 
 
 def test_a_limit_of_time_is_reported(serve):
-    """Its name, how long, and what became of the variables; whatever the code itself made of the interrupt."""
+    """The limit's name, its value, and the fate of the variables; however the code handles the interrupt."""
     d = serve("--max-timeout", "1s")
     with Kernel(d) as k:
         k.run("x = 1")
@@ -454,7 +486,7 @@ def test_complete_and_inspect(daemon):
             assert k.ask("is_complete_request", {"code": code})["status"] == status, code
         assert k.ask("is_complete_request", {"code": "def f():"})["indent"] == "    "
         k.run("class Evil:\n    def __getattr__(self, n):\n        raise SystemExit\n    def __dir__(self):\n        while True: pass\nevil = Evil()")
-        assert complete("evil.x") == [], "an object that does not want to be looked at costs its own answer"
+        assert complete("evil.x") == [], "an object that fails when it is inspected affects other answers"
         assert complete("car.wh") == ["car.wheels"]
 
 
@@ -474,7 +506,7 @@ def test_history_and_comms(daemon):
         assert len(got) == 2, "busy and idle, and nothing else"
 
 
-# ---- away and back, many, slow -------------------------------------------------------------------------------------------------
+# ---- disconnected, many and slow clients -----------------------------------------------------------------------------------------
 
 @BOTH
 def test_away_and_back(daemon, v1):
@@ -500,7 +532,7 @@ def test_away_and_back(daemon, v1):
 
 @BOTH
 def test_away_while_another_is_there(daemon, v1):
-    """Kept for each client that left, also while others stay; and one that stays sees everything once."""
+    """Messages are kept for each client that left, also while others stay; a client that stays gets everything once."""
     with Kernel(daemon, v1=v1) as k:
         stays = Kernel(daemon, k.id)
         id = k.send("execute_request", {"code": "print('go\\n', end='', flush=True)\n" + HOLD + "print('away\\n', end='')\n5"})
@@ -521,7 +553,7 @@ def test_away_while_another_is_there(daemon, v1):
 
 
 def test_printed_between_executions(daemon):
-    """Output of a thread that code has left behind is shown below the last cell, and is in the log; too much of it is counted, not kept."""
+    """Output of a thread that outlives its execution is shown below the last cell, and is in the log; excess output is counted, not kept."""
     late = ("import os, threading, time\ndef late():\n    while not os.path.exists('/workspace/go'): time.sleep(0.01)\n    %s\n"
             "threading.Thread(target=late).start()")
 
@@ -551,7 +583,7 @@ def test_printed_between_executions(daemon):
 
 
 def vanish(ws):
-    """As a machine that loses its power: nothing is said, neither FIN nor RST."""
+    """Like a machine that loses its power: neither FIN nor RST is sent."""
     ws.f.close()
     ws.s.setsockopt(socket.IPPROTO_TCP, 19, 1)  # TCP_REPAIR
     ws.s.close()
@@ -560,18 +592,18 @@ def vanish(ws):
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="to vanish without a word takes root (TCP_REPAIR)")
 def test_half_open(daemon):
-    """Clients that are gone without a word: noticed by the pings, and their kernel, its code and its variables go on."""
+    """Clients that vanished are detected by the pings; their kernel, its code and its variables continue."""
     with Kernel(daemon) as gone, Kernel(daemon, gone.id) as stays, Kernel(daemon) as silent:
         id = gone.send("execute_request", {"code": "import time\nx = 0\nwhile x < 20:\n    x += 1; print(x, flush=True); time.sleep(0.1)"})
         while gone.receive()["msg_type"] != "stream":
             pass
         vanish(gone.ws)
         vanish(silent.ws)
-        assert kernels(daemon)[gone.id]["connections"] == 2, "nobody can know yet"
+        assert kernels(daemon)[gone.id]["connections"] == 2, "the daemon noticed too early"
         assert stays.until_idle(id)[-1]["content"]["execution_state"] == "idle"
 
         def noticed():
-            stays.run("1")  # answers what the daemon asks of this one, too
+            stays.run("1")  # answers the pings of the daemon to this one, too
             return kernels(daemon)[gone.id]["connections"] == 1 and kernels(daemon)[silent.id]["connections"] == 0
         assert wait_until(noticed, 120)
         back = Kernel(daemon, gone.id, session=gone.session)
@@ -587,12 +619,12 @@ def test_two_clients_see_the_same(daemon):
         id = a.send("execute_request", {"code": "print('both'); 5"})
         mine, theirs = a.until_idle(id), b.until_idle(id)
         assert [m["msg_type"] for m in mine if m["channel"] == "iopub"] == [m["msg_type"] for m in theirs]
-        assert "execute_reply" not in [m["msg_type"] for m in theirs], "the reply is for who asked"
+        assert "execute_reply" not in [m["msg_type"] for m in theirs], "another client got the reply"
         b.close()
 
 
 def test_clients_that_never_read(daemon):
-    """They slow their own kernel down; the daemon does not grow, and others are served."""
+    """They slow down their own kernel; the daemon does not grow, and others are served."""
     with Kernel(daemon) as k:
         before = memory_kb(daemon.pid)
         id = k.send("execute_request", {"code": "for i in range(200000): print('x' * 1000)"})
@@ -631,7 +663,7 @@ def test_many_kernels(serve):
         k.ws.hang_up()
 
 
-# ---- strangers --------------------------------------------------------------------------------------------------------------------
+# ---- hostile input -----------------------------------------------------------------------------------------------------------------
 
 def write_tokens(path, text):
     path.write_text(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_languages.py - Every language keeps its state, says its errors and ends when it is told to."""
+"""test_languages.py - Every language keeps its state, reports its errors and ends on request."""
 import os
 import re
 import shutil
@@ -14,7 +14,7 @@ from serve_lib import GUEST
 
 
 def missing(language, program, driver):
-    """Why a language cannot be tried here, or None."""
+    """The reason why a language cannot be tested here, or None."""
     if not shutil.which(program):
         return "no %s here" % program
     source = ROOT / "src" / "guest" / language / driver
@@ -119,7 +119,7 @@ def test_order_of_childrens_output(daemon, lang):
 
 @every
 def test_no_child_has_the_control_channel(daemon, lang):
-    """A program that the code starts has 0 to 2 and nothing of the kernel's."""
+    """A program that the code starts has 0 to 2, and no descriptor of the kernel."""
     if lang == "r":
         pytest.skip("base R has no way to mark descriptors close-on-exec: its children see the channel of their own sandbox")
     run = {"python": "import os; os.system('%s')", "bash": "%s", "javascript": "require('child_process').execSync('%s', {stdio: 'inherit'})",
@@ -157,7 +157,7 @@ def test_death_of_one_language_is_seen_in_the_epoch_of_all(daemon):
 
 
 def test_reset_of_one_language_is_reported_by_all(daemon):
-    """Everything in the cell is killed when one kernel does not give way: each execution that lost its state reports it."""
+    """Everything in the cell is killed when one kernel does not end: each execution that lost its state reports it."""
     name = unique()
     daemon.execute("x = 1", session_id=name)
     d = daemon.execute("trap '' INT; while :; do :; done", session_id=name, language="bash", timeout=1)
@@ -217,7 +217,7 @@ def test_bash_syntax_error_is_survived(daemon):
     pytest.param("javascript", "console.log('<' + require('fs').readFileSync(0, 'utf8').split('\\n')[0] + '>')", marks=JAVASCRIPT.marks, id="javascript"),
     pytest.param("r", "cat('<', readLines('stdin', 1), '>\\n', sep = '')", marks=R.marks, id="r")])
 def test_stdin_field(daemon, lang, code):
-    """The code reads the `stdin` of the request from standard input, or the request is refused: never ignored."""
+    """The code reads the `stdin` of the request from standard input, or the request is refused: it is never ignored."""
     r = daemon.try_execute(code, language=lang, stdin="one line\n", timeout=60)
     if r.status == 422:
         assert r.error["field"] == "stdin", r
@@ -243,7 +243,7 @@ def small_root(where, *programs):
 
 
 def test_image_with_bash_alone(serve, short_dir):
-    """No python: bash works, python is a clear error that says what there is, and the daemon is healthy."""
+    """Without python, bash works, python is a clear error that lists the languages, and the daemon is healthy."""
     root = small_root(short_dir, "bash", "sh", "cat", "mktemp", "mkfifo", "rm", "head", "od", "tr")
     d = serve("--image", "dir:%s" % root, wait=False)
     assert wait_until(lambda: d.port and try_health(d) in ("healthy",)), (try_health(d), d.log_text()[-3000:])
@@ -275,7 +275,7 @@ def try_health(d):
 
 
 def test_image_that_names_an_interpreter_it_does_not_have(serve, short_dir):
-    """A dangling link is found out by trying, and said; sessions go on."""
+    """A dangling link is found at the first use, and reported; sessions continue."""
     root = small_root(short_dir, "bash", "sh", "cat", "mktemp", "mkfifo", "rm", "head", "od", "tr")
     (root / "bin" / "node").symlink_to("/nowhere/node")
     d = serve("--image", "dir:%s" % root, wait=False)
@@ -318,7 +318,7 @@ def test_python_of_an_image_directory(serve, python_image):
 
 
 def test_image_directory_has_no_zygote(serve, python_image):
-    """Its python is a stranger's program: it runs in its cells alone, where pid 1 starts it; and some are ready."""
+    """Its python is an untrusted program: it runs only in its cells, where pid 1 starts it; and some are ready."""
     with serve("--image", "dir:%s" % python_image) as d:
         pool = d.health()["pool"]
         assert pool["zygote"] is False and "only the image host" in pool["zygote_problem"], pool

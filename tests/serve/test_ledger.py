@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_ledger.py - Files and processes in the audit log: who did what to which file, before it happened or not at all."""
+"""test_ledger.py - Files and processes in the audit log: owner, operation and file, written before the operation or not at all."""
 import contextlib
 import hashlib
 import io
@@ -25,7 +25,7 @@ def ledger(d, box=None):
 
 
 def calls(d, box):
-    """Every file call: {(op, path): (begin, end)}. Their ends are written when the answers have left."""
+    """Every file call: {(op, path): (begin, end)}. Their ends are written after the answers were sent."""
     def events(kind):
         return [e for e in ledger(d, box) if e["event"] == "file." + kind]
 
@@ -131,7 +131,7 @@ def test_processes_and_terminals_begin_and_end(daemon):
 
 
 def test_every_process_that_began_has_an_end(daemon):
-    """Removed, killed with its sandbox, and one whose program there is not."""
+    """A process that was removed, one that was killed with its sandbox, and one whose program does not exist."""
     with Box(daemon) as box:
         box.post("/processes", {"cmd": "no-such-program"})
         removed, left = box.start("sleep", "600"), box.start("sleep", "600")
@@ -143,7 +143,7 @@ def test_every_process_that_began_has_an_end(daemon):
         assert by_id[removed.id]["status"] == "removed" and by_id[left.id]["status"] in ("signal", "failed", "refused"), by_id
 
 
-# ---- what is told of a run -----------------------------------------------------------------------------------------------------
+# ---- details of a run ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_without_a_name_records_its_sandbox(daemon):
@@ -177,12 +177,12 @@ def test_every_event_is_in_the_document():
     assert not {e for e in events if "`%s`" % e not in text}
 
 
-# ---- a disk that is full -------------------------------------------------------------------------------------------------------
+# ---- a full disk -------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def full(serve, short_dir):
-    """A daemon whose ledger cannot grow, a sandbox that was made before, and the way back."""
+    """A daemon whose ledger cannot grow, a sandbox that was made before, and a function that makes room."""
     where = short_dir / "disk"
     where.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", where], capture_output=True).returncode:
@@ -195,7 +195,7 @@ def full(serve, short_dir):
         with open(ballast, "wb", buffering=0) as f, contextlib.suppress(OSError):
             while True:
                 f.write(bytes(4096))
-        while box.post("/exec", {"cmd": "true"}).status == 200:  # what is left of the ledger's last page
+        while box.post("/exec", {"cmd": "true"}).status == 200:  # the rest of the ledger's last page
             pass
         yield d, box, ballast
         d.kill()
@@ -223,7 +223,7 @@ def test_what_can_not_be_recorded_does_not_happen(full):
         r = attempt()
         assert (r.status, r.error["code"]) == (503, "not_recorded"), (i, r)
     assert box.processes() == {}
-    assert [(e["name"], e["size"]) for e in box.get("/files/list").json["entries"]] == [("old", 3)], "asking goes on"
+    assert [(e["name"], e["size"]) for e in box.get("/files/list").json["entries"]] == [("old", 3)], "reading was refused"
     ballast.unlink()
     assert d.get(files + "?path=old").body == b"old"
     assert d.request("PUT", files + "?path=new", b"x").status == 201

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_life.py - How a daemon begins and ends: drained, killed, started again; and what it listens on."""
+"""test_life.py - How a daemon begins and ends: drained, killed, started again; and its addresses."""
 import http.client
 import json
 import os
@@ -47,7 +47,7 @@ def test_sigterm_lets_executions_finish(serve):
     assert held.there()
     d.p.send_signal(signal.SIGTERM)
     assert wait_until(lambda: refuses(d)), "new connections are refused at once"
-    assert d.running(), "what runs goes on"
+    assert d.running(), "running code was ended"
     held.let_go()
     r = run.result()
     assert r.status == 200 and r.json["stdout"] == "finished\n" and r.json["success"], r
@@ -122,7 +122,7 @@ def test_health_reports_draining(serve):
         assert held.there()
         d.p.send_signal(signal.SIGTERM)
         assert wait_until(lambda: refuses(d))
-        # A connection that is there already may be told, or be closed.
+        # An existing connection may get an answer, or be closed.
         try:
             r = ask(b"/health")
             assert r is None or (r.status, r.json["status"]) == (503, "draining"), r
@@ -167,7 +167,7 @@ def test_second_sigterm_ends_at_once(serve):
 
 
 def test_stop_is_quick_when_nothing_runs(serve):
-    """A pool full of ready kernels is no reason to wait."""
+    """A pool of ready kernels does not delay the end."""
     d = serve("--pool", "8", "--drain-timeout", "300s")
     for i in range(4):
         d.execute("import subprocess; subprocess.Popen(['sleep', '100'])\nNone", session_id=unique())
@@ -175,7 +175,7 @@ def test_stop_is_quick_when_nothing_runs(serve):
 
 
 def test_signal_during_the_start(serve):
-    """At any moment of it: an end with nothing left."""
+    """At any moment of the start: it ends, and nothing is left."""
     for ms in (1, 3, 10, 30, 60):
         d = serve(wait=False)
         time.sleep(ms / 1000)
@@ -198,7 +198,7 @@ def busy(serve, **kw):
 
 
 def next_start_leaves_nothing(d, what):
-    """Start again with the same state, stop: nothing of either life is left."""
+    """Start again with the same state and stop: nothing of either daemon is left."""
     old_dirs = d.dirs
     d.start()
     d.wait_ready()
@@ -214,22 +214,22 @@ def next_start_leaves_nothing(d, what):
 
 
 def test_kill_9_of_the_keeper(serve):
-    """The front does not go on without it. (Of the front alone: test_adopt.py.)"""
+    """The front does not continue without the keeper. (test_adopt.py has the front alone.)"""
     d, _, run = busy(serve)
     os.kill(d.keeper, signal.SIGKILL)
     assert d.end() == -signal.SIGKILL
-    assert d.settled() == [], "the front sees it go, and the warden the front"
+    assert d.settled() == [], "the front or the warden still runs"
     next_start_leaves_nothing(d, "kill -9 of the keeper")
 
 
 def test_kill_9_of_the_warden(serve):
-    """Nothing can be made any more: the daemon says so and ends, and its supervisor starts it again. More than once: it is a race."""
+    """No cell can be made any more: the daemon reports this and ends, and its supervisor restarts it. Several times, because it is a race."""
     for _ in range(3):
         d, _, run = busy(serve)
         os.kill(d.warden(), signal.SIGKILL)
-        assert d.end(25) == 125, "and does not wait for what it can not have, as a drain does"
+        assert d.end(25) == 125, "it waited as in a drain"
         assert d.log("warden_gone")
-        # Cells have to die with their warden; what is left of cgroups and records is for the next start.
+        # Cells must die with their warden; the next start removes leftover cgroups and records.
         assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
         next_start_leaves_nothing(d, "kill -9 of the warden")
 
@@ -258,7 +258,7 @@ def test_kill_9_of_an_init(serve):
     os.kill(d.init_of(kernel), signal.SIGKILL)
     r = run.result().json
     assert (r["status"], r["state"], r["success"]) == ("failed", "reset", False) and r["cause"]["kind"] == "init" and r["epoch"] >= 1, r
-    assert not alive(kernel), "everything in the cell goes with its pid 1"
+    assert not alive(kernel), "processes of the cell are left"
     assert d.execute("print('again')", session_id=name)["stdout"] == "again\n"
     d.stop()
 
@@ -274,7 +274,7 @@ def test_kill_9_of_a_kernel(serve):
 
 
 def test_kill_9_of_an_idle_kernel(serve):
-    """A session whose kernel dies between two calls: the next one says that the state is gone."""
+    """The kernel of a session dies between two calls: the next call reports that the state is lost."""
     d = serve()
     name = unique()
     d.execute(call_yourself("idle-kernel") + "x = 1", session_id=name)
@@ -296,7 +296,7 @@ def test_kill_9_of_everything_at_once(serve):
 
 
 def test_daemon_and_command_on_one_state(serve):
-    """Journals can be shared: neither sweeps what the other uses. A second daemon is another matter: test_state.py."""
+    """They can share journals: neither removes the other's cells. A second daemon is refused: test_state.py."""
     d = serve()
     name = unique()
     d.execute("x = 1", session_id=name)
@@ -306,7 +306,7 @@ def test_daemon_and_command_on_one_state(serve):
 
 
 def test_chaos(serve):
-    """Clients that leave, sessions that are removed, kernels, cells and zygotes that are killed, all at once: it goes on, and leaves nothing."""
+    """Clients that leave, sessions that are removed, kernels, cells and zygotes that are killed, all at once: the daemon continues, and leaves nothing."""
     rng = random.Random(int(os.environ.get("CAISSON_CHAOS_SEED", "0")) or None)
     d = serve("--pool", "3", "--idle-timeout", "1s")
     end = time.monotonic() + float(os.environ.get("CAISSON_CHAOS_SECONDS", "4")) * SLOW
@@ -345,7 +345,7 @@ def test_chaos(serve):
                     r = d.try_execute({"run": "print(1)", "session": "x = 1", "bash": "echo 1", "exit": "import os; os._exit(1)"}[what], **fields)
                     assert r.status in (200, 409, 429, 503), r
             except (ConnectionError, ValueError, AttributeError):
-                pass  # of a stream that was cut
+                pass  # of a cut stream
             except AssertionError as e:
                 odd.append(e)
     clients = [Later(client) for _ in range(6)]
@@ -365,7 +365,7 @@ def test_chaos(serve):
     assert d.execute("print('alive')")["stdout"] == "alive\n"
     m = d.metrics()
     assert wait_until(lambda: d.metrics()["caisson_sandboxes_busy"] == 0), m
-    assert wait_until(lambda: len(d.inits()) <= 8), "cells that nobody holds"
+    assert wait_until(lambda: len(d.inits()) <= 8), "there are cells without an owner"
     d.stop()
 
 
@@ -382,15 +382,15 @@ def test_idle_sessions_are_reaped_and_no_others(serve):
     d.execute(call_yourself("idle-one"), session_id=idle)
     pid, = d.named("idle-one")
     end = time.monotonic() + HANG
-    while idle in d.sessions() and time.monotonic() < end:  # each call begins its time anew
+    while idle in d.sessions() and time.monotonic() < end:  # each call restarts its idle time
         r = d.execute("x += 1; x", session_id=used)
         assert r["epoch"] == 0 and r["success"], r
         time.sleep(0.1)
     assert idle not in d.sessions() and wait_until(lambda: not alive(pid))
     held.let_go()
     r = run.result().json
-    assert r["stdout"] == "ran on\n", "one that runs is in use, however long"
-    assert d.execute("'idle_one' in globals()", session_id=idle)["epoch"] == 0, "a new one of the same name"
+    assert r["stdout"] == "ran on\n", "a session that runs code was taken for idle"
+    assert d.execute("'idle_one' in globals()", session_id=idle)["epoch"] == 0, "the session was not made anew"
     assert wait_until(lambda: d.sessions() == {})
     assert d.metrics()["caisson_sessions_reaped_total"] >= 3
     assert {e["session"] for e in d.log("session_end") if "idle" in e["why"]} >= {idle, used, running}
@@ -403,12 +403,12 @@ def test_session_that_waits_for_input_is_not_idle(serve):
         ask = w.until("input_request")[-1]
         name = unique("idle")
         d.execute("1", session_id=name)
-        assert wait_until(lambda: name not in d.sessions()), "one that is idle, and was not for as long, is gone"
+        assert wait_until(lambda: name not in d.sessions()), "the idle session is still there"
         w.send({"type": "input_response", "id": ask["id"], "value": "late"})
         assert "late" in w.until("done")[-1]["result"]["stdout"]
 
 
-# ---- how it is started ----------------------------------------------------------------------------------------------------
+# ---- starting -------------------------------------------------------------------------------------------------------------
 
 
 def fails(*args, env=None):
@@ -463,7 +463,7 @@ def test_bad_variables(name, value, tmp_path):
 def test_variables_are_flags(serve, short_dir):
     port = free_port()
     d = serve("--max-output", "7", listen="none", socket="none", wait=False, log_format=None)
-    assert d.end() == 125  # a daemon that nobody could call
+    assert d.end() == 125  # a daemon without any address
     d.argv = [str(BIN), "serve"]
     d.port = port
     d.env.update({"CAISSON_LISTEN": "127.0.0.1:%d" % port, "CAISSON_STATE": str(d.state), "CAISSON_SOCKET": str(short_dir / "v.sock"), "CAISSON_POOL": "2",
@@ -490,13 +490,13 @@ def test_help_and_version(tmp_path):
 
 
 def test_state_directory_is_made(serve, tmp_path):
-    """Also one in which the socket is to be, at the very first start."""
+    """Also a directory for the socket, at the first start."""
     for i in range(5):
         state = tmp_path / ("s%d" % i)
         p = subprocess.Popen([str(BIN), "serve", "--state", str(state), "--listen", "none", "--pool", "0"], env=clean_env(CAISSON_STATE=None),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            assert wait_until(lambda: (state / "caisson.sock").exists() or p.poll() is not None), "neither started nor ended"
+            assert wait_until(lambda: (state / "caisson.sock").exists() or p.poll() is not None), "the daemon neither serves nor ended"
             assert p.poll() is None, p.stderr.read()
             assert stat.S_IMODE(state.stat().st_mode) == 0o700
         finally:
@@ -525,7 +525,7 @@ def test_unix_socket(serve, short_dir):
 
 @needs_curl
 def test_unix_socket_alone_and_in_the_state_directory(short_dir, serve):
-    """--listen none: no port at all. The socket's place is known without being named."""
+    """--listen none: no port. The socket has its default path."""
     d = serve("--pool", "1", listen="none", wait=False, state=short_dir / "st")
     d.argv = [a for i, a in enumerate(d.argv) if a != "--socket" and d.argv[i - 1] != "--socket"]
     assert d.end() == 125
@@ -540,7 +540,7 @@ def test_unix_socket_alone_and_in_the_state_directory(short_dir, serve):
 
 @needs_curl
 def test_unix_socket_owner_beside_tokens(serve, short_dir, tmp_path):
-    """A client of the socket is `local`; a token makes it another owner."""
+    """A client of the socket is `local`; with a token it is the token's owner."""
     token = "t" * 40
     (tmp_path / "tokens").write_text("alice:%s\n" % token)
     (tmp_path / "tokens").chmod(0o600)
@@ -612,7 +612,7 @@ def test_tls(serve, certificate):
     with socket.create_connection(("127.0.0.1", d.port), 10) as s, pytest.raises((ssl.SSLError, ConnectionResetError)):
         old.wrap_socket(s)
     assert ask(url + "/health").returncode == 0
-    for _ in range(30):  # handshakes that never come
+    for _ in range(30):  # handshakes that never complete
         socket.create_connection(("127.0.0.1", d.port), 5).close()
     assert ask(url + "/health").returncode == 0
     d.port = None
@@ -625,7 +625,7 @@ def test_tls_key_that_does_not_fit(certificate, tmp_path):
     assert "key" in line
 
 
-# ---- what it is ----------------------------------------------------------------------------------------------------------------
+# ---- privileges ----------------------------------------------------------------------------------------------------------------
 
 
 not_sanitized = pytest.mark.skipif(SLOW > 1, reason="a sanitized build has no filter: its runtime needs more system calls")
@@ -634,7 +634,7 @@ not_sanitized = pytest.mark.skipif(SLOW > 1, reason="a sanitized build has no fi
 @needs_root
 @not_sanitized
 def test_front_has_no_power(serve):
-    """Judged from outside: user, capabilities, filter, and nothing inherited."""
+    """Judged from outside: user, capabilities, filter, and no inherited descriptor."""
     d = serve()
     s = status_of(d.pid)
     assert s["CapEff"] == s["CapPrm"] == s["CapBnd"] == s["CapInh"] == s["CapAmb"] == "0" * 16, s
@@ -647,13 +647,13 @@ def test_front_has_no_power(serve):
 @needs_root
 @not_sanitized
 def test_services_have_no_power(serve, tmp_path):
-    """Nor have the services for packages, workspaces, images and the network; each is another user, and one of root's powers is left
-    to one of them: it can read an image store that is not its own."""
+    """The services for packages, workspaces, images and the network have none either; each has its own user. One of them keeps one
+    capability of root: it can read an image store that belongs to another user."""
     store = tmp_path / "images"
     store.mkdir(mode=0o700)
     d = serve("--pip-index", "https://packages.test/simple", "--image-store", str(store))
     assert d.post("/v1/sandboxes", {"name": unique(), "image": "nobody/has:this"}).status == 422  # the image opener has opened the store
-    # The process that starts them again, and makes volumes for workspaces, is above them and reads nothing of strangers.
+    # The process that restarts them, and makes volumes for workspaces, is their parent and reads nothing from strangers.
     users = {}
     for name in ("gate", "package store", "workspace store", "image opener"):
         pids = wait_until(lambda name=name: [p for p in d.named("caisson-" + name.replace(" ", "-")) if status_of(p)["Seccomp"] == "2"])
@@ -682,7 +682,7 @@ def few_files(n):
 
 
 def test_connections_can_not_end_the_daemon(serve):
-    """More of them than it may open files: some wait, nobody's sandbox is lost, and it goes on when they are gone."""
+    """More connections than it may open files: some wait, no sandbox is lost, and the daemon continues when they are gone."""
     d = serve("--pool", "4", preexec_fn=few_files(256))
     name = unique()
     d.execute("x = 'kept'", session_id=name)
@@ -703,7 +703,7 @@ def test_connections_can_not_end_the_daemon(serve):
     finally:
         for s in many:
             s.close()
-    def quiet():  # those that were over the limit were closed at once, and so may be the first after them
+    def quiet():  # connections over the limit were closed at once, and the first one after them may be too
         try:
             return d.health()["status"] == "healthy"
         except (OSError, http.client.HTTPException):
@@ -715,7 +715,7 @@ def test_connections_can_not_end_the_daemon(serve):
 
 
 def test_sandboxes_beyond_the_open_files(serve):
-    """When there are no descriptors left for another sandbox, that is an error of that request alone."""
+    """Without descriptors for another sandbox, only that request fails."""
     d = serve("--pool", "1", preexec_fn=few_files(160))
     names = ["n%d" % i for i in range(24)]
     answers = [d.try_execute("1", session_id=n) for n in names]
@@ -730,10 +730,10 @@ def test_sandboxes_beyond_the_open_files(serve):
 
 @needs_root
 def test_missing_layer_stops_the_start(short_dir):
-    """An ordinary user who may not make cgroups: no daemon that can serve nobody, but a line that says what is missing."""
+    """An ordinary user who may not make cgroups: the daemon does not start, and one line names the missing part."""
     short_dir.chmod(0o777)
     if not os.access(BIN, os.X_OK) or subprocess.run([*as_user(), "test", "-x", BIN]).returncode:
-        pytest.skip("an ordinary user can not reach %s" % BIN)
+        pytest.skip("an ordinary user cannot reach %s" % BIN)
     if subprocess.run([*as_user(), BIN, "exec", "--state", short_dir / "probe", "--", "true"], env=clean_env(), capture_output=True).returncode == 0:
         pytest.skip("an ordinary user can make whole cells here")
     p = subprocess.Popen([*as_user(), BIN, "serve", "--state", short_dir / "s", "--listen", "127.0.0.1:%d" % free_port()], env=clean_env(CAISSON_STATE=None),
@@ -746,12 +746,12 @@ def test_missing_layer_stops_the_start(short_dir):
     err = p.communicate(timeout=20)[1].decode()
     assert code == 125 and len(err.splitlines()) == 1 and "cgroup" in err, err[-600:]
     for flag in re.findall(r"--[a-z][a-z-]+", err):
-        assert flag in subprocess.run([BIN, "serve", "--help"], capture_output=True, text=True).stdout, "the fix is one that works here: " + flag
+        assert flag in subprocess.run([BIN, "serve", "--help"], capture_output=True, text=True).stdout, "the named fix does not work here: " + flag
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
 def test_any_free_port_is_named(serve, address):
-    """Port 0 is a question; the answer is in the log, on the terminal and in /health, and somebody is there."""
+    """With port 0 the chosen port is in the log, on the terminal and in /health, and the daemon serves there."""
     if address == "[::1]" and not Path("/proc/net/if_inet6").exists():
         pytest.skip("no IPv6 here")
     d = serve(wait=False, listen=address, any_port=True)

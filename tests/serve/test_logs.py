@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_logs.py - One line per request, whatever was in it; and nothing in it that should not be."""
+"""test_logs.py - One line per request, whatever it contained; and no secret in it."""
 import json
 import os
 import re
@@ -45,7 +45,7 @@ def test_errors_have_a_line_too(daemon, method, path, body, status):
 
 
 def test_broken_requests_have_a_line(daemon):
-    def broken():  # lines of requests that came before may come late: the client has its answer first
+    def broken():  # lines of earlier requests may come late: the client gets its answer first
         return [e["id"] for e in daemon.log("request") if e["status"] == 400 and not e["path"]]
     before = len(broken())
     daemon.raw(b"\x00\x01\x02 \xff\xfe\r\n\r\n")
@@ -64,7 +64,7 @@ def test_client_that_left_has_a_line(daemon):
 
 
 def test_what_clients_send_is_escaped(daemon):
-    """Bytes that would break a line, end a string or colour a terminal."""
+    """Bytes that would break a line, end a string or colour a terminal are escaped."""
     path = "/%0a%22%7d%1b[31m%00%e2%80%a8%c3%28" + "x" * 400
     daemon.raw(b"GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: \x1b]0;title\x07 \xff\r\nConnection: close\r\n\r\n" % path.encode())
     raw = daemon.log_path.read_bytes()
@@ -84,7 +84,7 @@ def test_output_of_guests_is_not_in_it(daemon):
     with daemon.websocket() as w:
         w.run("print('%s')" % marker)
     text = daemon.log_text()
-    # Not even at level debug, but for a short prefix of the code.
+    # Not even at level debug, except for a short prefix of the code.
     for line in text.splitlines():
         if marker in line:
             assert json.loads(line)["level"] == "debug", line
@@ -99,7 +99,7 @@ def test_executions_have_a_line(daemon):
 
 
 def test_forged_lines_of_a_kernel_are_not_lines_of_the_log(daemon):
-    """A guest that writes to its own control channel speaks to the daemon, and not through it."""
+    """Text that a guest writes to its control channel reaches the daemon, and does not become a line of the log."""
     daemon.execute("import os\nfor fd in range(3, 256):\n    try: os.write(fd, b'{\"type\":\"x\",\"event\":\"FORGED\"}\\n')\n    except OSError: pass")
     assert "FORGED" not in daemon.log_text()
 
@@ -140,7 +140,7 @@ def test_json_is_the_format_without_a_terminal(serve):
 
 
 def test_unread_log_blocks_nothing(pytestconfig):
-    """A pipe that is full: lines are dropped, requests are served."""
+    """The pipe of the log is full: lines are dropped, requests are served."""
     r, w = os.pipe()
     try:
         d = Daemon(pytestconfig.serve_dir, "--log-level", "debug", stderr=w)
@@ -155,7 +155,7 @@ def test_unread_log_blocks_nothing(pytestconfig):
             w = None
             os.close(r)
             r = None
-            assert d.execute("1")["success"], "nor does one that is broken"
+            assert d.execute("1")["success"], "a broken pipe blocked the daemon"
     finally:
         for fd in (r, w):
             if fd is not None:
@@ -171,7 +171,7 @@ def test_start_and_end_have_lines(serve):
 
 
 def test_banner_has_lines_that_work(serve):
-    """The command that is printed at the start can be typed as it is."""
+    """The command that is printed at the start works unchanged."""
     d = serve()
     text = d.out_path.read_text()
     assert "http://127.0.0.1:%d" % d.port in text

@@ -72,7 +72,7 @@ def test_no_fixture_in_the_installed_daemon(daemon):
 
 
 def test_capabilities_are_true(daemon):
-    """Whatever is advertised answers."""
+    """Every advertised capability works."""
     c = Client(daemon)
     caps = c.modern("server/discover").result["capabilities"]
     assert set(caps["extensions"]) == {TASKS, META + "skills"} and "tasks" not in caps
@@ -144,7 +144,7 @@ def status(c, task):
 
 
 def test_long_code_becomes_a_task(daemon):
-    """It goes on without a connection, and its result is what the call would have answered. Other clients wait."""
+    """The code continues without a connection, and the task's result is that of the call. Other clients wait."""
     c = Client(daemon, capabilities=TASK_CAPABLE)
     patient = Client(daemon)
     late, later = Held(daemon, "print('late')"), Held(daemon, "print('late'); 6*7")
@@ -162,7 +162,7 @@ def test_long_code_becomes_a_task(daemon):
     done = c.modern("tasks/get", {"taskId": task["taskId"]}).result
     assert done["status"] == "completed" and done["result"]["structuredContent"]["stdout"] == "late\n"
     assert done["result"]["structuredContent"]["result"] == "42" and done["resultType"] == "complete"
-    # An end is an end.
+    # A task that has ended stays ended.
     assert c.modern("tasks/cancel", {"taskId": task["taskId"]}).result["resultType"] == "complete"
     assert status(c, task["taskId"]) == "completed"
     waited = Answer(h.getresponse())
@@ -207,7 +207,7 @@ def test_task_asks_and_goes_on(alice):
     task = alice.tool("multi_input").result["taskId"]
     assert set(alice.modern("tasks/get", {"taskId": task}).result["inputRequests"]) == {"name", "confirm"}
     answer = {"action": "accept", "content": {"name": "x", "confirm": True}}
-    # Answers to no question, and invalid answers, change nothing.
+    # Answers without a question, and invalid answers, change nothing.
     alice.modern("tasks/update", {"taskId": task, "inputResponses": {"other": answer, "name": 7}})
     assert set(alice.modern("tasks/get", {"taskId": task}).result["inputRequests"]) == {"name", "confirm"}
     alice.modern("tasks/update", {"taskId": task, "inputResponses": {"name": answer}})
@@ -217,7 +217,7 @@ def test_task_asks_and_goes_on(alice):
 
 
 def test_there_are_only_so_many_tasks(alice):
-    """A tool that can do without becomes none; it still answers."""
+    """Beyond the limit, a tool that can answer without a task does so."""
     alice.capabilities = TASK_CAPABLE
     tasks = []
     while len(tasks) < 200:
@@ -346,7 +346,7 @@ def ready(c):
 
 
 def test_sandboxes_that_come_and_go_are_other_resources(alice, bob):
-    # of both eras, and of nobody else's
+    # messages of both eras, and of no other owner
     _, heard, r = alice.listen(resourcesListChanged=True)
     assert next(heard)["params"]["notifications"] == {"resourcesListChanged": True}
     _, others, o = bob.listen(resourcesListChanged=True, toolsListChanged=True)
@@ -390,7 +390,7 @@ def test_a_policy_that_changes_tools_is_reported(serve, tmp_path):
         assert next(stream)["method"] == "notifications/tools/list_changed"
     assert [t["name"] for t in alice.modern("tools/list").result["tools"]] == ["execute_python"]
     bob.tool("execute_code", {"session_id": "s", "language": "python", "code": "1"})
-    assert next(others)["method"] == "notifications/resources/list_changed"  # bob's tools are what they were
+    assert next(others)["method"] == "notifications/resources/list_changed"  # bob's tools are unchanged
     for x in (r, o, s):
         x.keep.close()
 
@@ -399,7 +399,7 @@ def test_a_policy_that_changes_tools_is_reported(serve, tmp_path):
 
 
 def begin_counting(c):
-    """A call that tells progress and then waits for a file: (its stream, event by event)."""
+    """A call that reports progress and then waits for a file: (its stream, event by event)."""
     c.initialize()
     code = ("import os, time\nprint('first', flush=True)\nwhile not os.path.exists('/workspace/go'): time.sleep(0.05)\n"
             "time.sleep(0.5); print('second', flush=True); 6*7")
@@ -422,7 +422,7 @@ def resume(c, last):
 
 
 def test_lost_stream_is_resumed(daemon):
-    """Nothing is missing and nothing comes twice, whether the call still runs or has ended."""
+    """No event is missing or repeated, whether the call still runs or has ended."""
     c = Client(daemon)
     r, heard = begin_counting(c)
     first, told = next(heard), next(heard)
@@ -444,7 +444,7 @@ def test_lost_stream_is_resumed(daemon):
 
 
 def test_stream_is_taken_over(daemon):
-    """The old connection, which nobody has seen die, ends."""
+    """The old connection, which may be dead unnoticed, ends."""
     c = Client(daemon)
     _, heard = begin_counting(c)
     told = [next(heard), next(heard)][1]
@@ -477,7 +477,7 @@ def test_state_comes_back(alice):
     assert first["resultType"] == "input_required" and set(first["inputRequests"]) == {"confirm"}
     again = ask(alice, requestState=first["requestState"], inputResponses=CONFIRMED)
     assert again.result["resultType"] == "complete" and again.text == "state-ok"
-    # Without the answer it is asked again; without the state the answer is not enough.
+    # Without the answer the question is repeated; without the state the answer is not enough.
     assert ask(alice, requestState=first["requestState"]).result["resultType"] == "input_required"
     assert ask(alice, inputResponses=CONFIRMED).result["resultType"] == "input_required"
 
@@ -487,7 +487,7 @@ def flip(text, at):
 
 
 def test_state_is_sealed(alice, bob):
-    """It is good for its owner, method and parameters, as it was given out, and for nothing else."""
+    """It is valid for its owner, method and parameters, unchanged, and for nothing else."""
     state = ask(alice).result["requestState"]
     payload, mac = state.split(".")
     longer = base64.b64encode(base64.b64decode(payload).replace(b'"e":', b'"e":9')).decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mcp_stdio.py - `caisson mcp`: standard input and output, with a daemon that runs and with one of its own."""
+"""test_mcp_stdio.py - `caisson mcp`: standard input and output, with a running daemon and with a private one."""
 import json
 import os
 import signal
@@ -21,7 +21,7 @@ def of(d):
 
 @pytest.fixture
 def alone(short_dir):
-    """An environment in which no daemon runs, and temporary things have a place of their own."""
+    """An environment without a daemon, and with a temporary directory of its own."""
     return {"CAISSON_STATE": str(short_dir / "state"), "XDG_RUNTIME_DIR": str(short_dir)}
 
 
@@ -40,7 +40,7 @@ def test_both_eras_on_one_pipe(daemon):
         assert p.call(code("x = 41", name))["result"]["isError"] is False
         m = modern("tools/call", {"name": "execute_code", "arguments": {"session_id": name, "language": "python", "code": "x + 1"}}, "m")
         assert p.call(m)["result"]["structuredContent"]["result"] == "42"
-        # the sandbox is the daemon's: others see it
+        # the sandbox belongs to the daemon: other clients see it
         assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "41"
         assert p.end() == 0
         assert p.said == b""
@@ -83,13 +83,13 @@ def test_lines_that_are_no_messages(daemon):
         for bad in (b"1", b"null", b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}'):
             p.write(bad + b"\n")
             assert p.receive()["error"]["code"] == -32600, bad
-        # empty lines are nothing, other line ends are line ends, and a message may come in pieces
+        # empty lines are ignored, other line ends work, and a message may arrive in pieces
         p.write(b"\n\r\n" + json.dumps(request("ping", id="crlf")).encode() + b"\r\n")
         assert p.receive()["id"] == "crlf"
         half = json.dumps(request("ping", id="half")).encode() + b"\n"
         p.write(half[:9])
         assert p.call(json.dumps(request("ping", id="half"))[9:])["id"] == "half"
-        # an end without a line end is one
+        # the end of input ends a line too
         p.write(json.dumps(request("ping", id="last")).encode())
         p.p.stdin.close()
         assert p.receive()["id"] == "last"
@@ -104,7 +104,7 @@ def test_a_line_that_is_too_long_is_skipped(daemon):
             r = p.receive()
             assert r["error"]["code"] == -32700 and "16 MiB" in r["error"]["message"]
         assert p.call(request("ping", id=2))["id"] == 2
-        # and one that is just long enough is not: what is wrong with it is said by the one who reads it
+        # a line that is just short enough is accepted: its reader reports what is wrong with it
         p.write(json.dumps(request("x" * (15 << 20), id=3)).encode() + b"\n")
         assert p.receive()["error"]["code"] == -32601
 
@@ -175,7 +175,7 @@ def test_a_host_that_does_not_read_can_still_write(serve, short_dir):
     d = serve("--max-output", "1500000", socket=short_dir / "s")
     with Pipes("--socket", short_dir / "s") as p:
         p.hello()
-        # more than a pipe holds, several times; nobody reads meanwhile
+        # more than a pipe holds, several times, without a reader
         for n in range(6):
             p.send(code("print('x' * 1499999)", "s", n))
         assert idle(d)

@@ -220,7 +220,7 @@ def test_sandboxes(everything):
 
 
 def test_a_sandbox_is_the_same_over_http(everything):
-    """Every member of a SandboxSpec can be asked for, in the same words, and is refused in the same words."""
+    """Every field of a SandboxSpec is accepted with the same name, and refused with the same message."""
     c = Modern(everything)
     spec = everything.get("/openapi.json").json["components"]["schemas"]
     fields = c.tools()["create_sandbox"]["inputSchema"]["properties"]
@@ -307,7 +307,7 @@ def test_files_that_code_made_are_links(client, session):
     links = [[b for b in r["content"] if b["type"] == "resource_link"] for r in (first, second, third, fourth)]
     csv = {"type": "resource_link", "uri": "sandbox://%s/files/out/a%%20b.csv" % session, "name": "out/a b.csv", "mimeType": "text/csv", "size": 1}
     assert links[0] == [csv] and links[1] == [] and links[2] == [csv]
-    names = [x["name"] for x in links[3]]  # what was changed a moment before may be among them
+    names = [x["name"] for x in links[3]]  # recently changed files may be among them
     assert "c.txt" in names and ".hidden/d" not in names
     assert first["structuredContent"]["files"] == [{"path": "out/a b.csv", "size": 1, "mime_type": "text/csv"}]
     assert client.call("resources/read", {"uri": csv["uri"]})["contents"][0]["text"] == "2"
@@ -336,7 +336,7 @@ def test_subscription_tells_of_changes(daemon, session):
     c.tool("write_file", session_id=session, path="other.txt", content="not this one")
     c.tool("write_file", session_id=session, path="a.txt", content="2")
     line = answer.readline()
-    while not line.startswith(b"data:") or b"list_changed" in line:  # sessions come and go
+    while not line.startswith(b"data:") or b"list_changed" in line:  # sessions begin and end
         line = answer.readline()
     assert json.loads(line[5:]) == {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}
     c.call("resources/unsubscribe", {"uri": uri})
@@ -385,7 +385,7 @@ def test_a_picture_too_large_for_a_block_is_a_link(client, session):
 
 
 def test_a_long_list_is_read_by_pages(client, session):
-    """Names that grow to six times their length when they are written down."""
+    """Names that grow to six times their length when they are escaped."""
     client.tool("execute_code", session_id=session, language="python",
                 code="import os\nd = '/'.join(['\\x01' * 250] * 5); os.makedirs(d)\nfor i in range(300): open(d + '/' + '\\x01' * 200 + str(i), 'w').close()\n"
                      "for i in range(1500): open('f%04d' % i, 'w').close()")
@@ -430,7 +430,7 @@ def test_commands_are_not_repeated_in_answers(everything):
 
 
 def test_a_result_that_does_not_fit_is_marked(serve):
-    """Escaped text grows; an answer has a bound all the same, and is JSON."""
+    """Escaped text grows; the answer still has a bound, and is JSON."""
     d = serve("--max-output", "16777216")
     c = Modern(d)
     r = c.tool("execute_code", session_id="s", language="python", code="print('\\x01' * 15000000)")
@@ -493,7 +493,7 @@ def test_the_text_of_a_failure_has_the_exit_code(client, session, tool, code, nu
 
 
 def test_losses_are_reported_as_they_are(everything):
-    """The interpreter's end leaves files; that of the cell does not."""
+    """The end of the interpreter keeps files; the end of the cell does not."""
     c = Modern(everything)
     name = unique("lost")
     c.tool("create_sandbox", session_id=name, memory_mib=64)

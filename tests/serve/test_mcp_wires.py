@@ -30,7 +30,7 @@ def claiming(version):
 HEADERS = modern_headers(LIST)
 CALL_HEADERS = modern_headers(CALL)
 
-# The posted message and its headers -> status and code of the error. The order is that of the protocol's own ladder.
+# The posted message and its headers -> status and code of the error. The order is that of the protocol.
 LADDER = [
     ("not JSON", "{", {}, 400, -32700),
     ("nothing", "", {}, 400, -32700),
@@ -114,7 +114,7 @@ def test_a_session_from_its_first_to_its_last_message(daemon):
     s = Http(daemon)
     assert re.fullmatch("[!-~]{32,}", s.id)
     assert s.post(request("ping", id="a")).json == {"jsonrpc": "2.0", "id": "a", "result": {}}
-    assert s.post({"jsonrpc": "2.0", "id": 99, "result": {}}).status == 202  # nobody asked, nobody minds
+    assert s.post({"jsonrpc": "2.0", "id": 99, "result": {}}).status == 202  # an answer without a request is accepted and ignored
     assert daemon.request("GET", "/mcp").status == 405
     assert daemon.request("GET", "/mcp", headers={"Mcp-Session-Id": "nope", "Accept": "text/event-stream"}).status == 404
     assert daemon.request("GET", "/mcp", headers={"Mcp-Session-Id": s.id, "Accept": "text/html"}).status == 406
@@ -264,7 +264,7 @@ def test_pair(daemon):
         assert m, pair.endpoint
         assert pair.call(initialize("2024-11-05"))["result"]["protocolVersion"] == "2024-11-05"
         assert pair.post(note("notifications/initialized")).status == 202
-        # answers come in the order in which they are ready, each on the stream
+        # answers arrive in the order in which they are ready, each on the stream
         name = unique()
         held = Held(daemon, "'slow'")
         assert pair.post(code(held.code, name, "slow")).status == 202
@@ -272,13 +272,13 @@ def test_pair(daemon):
         held.let_go()
         slow = pair.receive()
         assert slow["id"] == "slow" and slow["result"]["structuredContent"]["result"] == "'slow'"
-        # an invalid message is refused where it was posted
+        # an invalid message is refused in the answer to its POST
         assert pair.post("{").json["error"]["code"] == -32700
         assert pair.post({"jsonrpc": "2.0", "id": 3}).status == 400
         # the other spelling
         assert post(daemon, request("ping", id=9), path="/mcp?session_id=" + m.group(1)).status == 202
         assert pair.receive()["id"] == 9
-        # it is no session of the newer transport
+        # it is not a session of the newer transport
         assert post(daemon, request("ping"), {"Mcp-Session-Id": m.group(1)}).status == 404
         endpoint = pair.endpoint
     assert wait_until(lambda: post(daemon, request("ping"), path=endpoint).status == 404)
@@ -347,7 +347,7 @@ def test_batch(daemon, version):
     assert got["1"]["result"] == {} and got['"c"']["result"]["structuredContent"]["status"] == "ok"
     assert [got[k]["error"]["code"] for k in ("2", "3", "null", "4", "5")] == [-32601, -32600, -32600, -32600, -32600]
     assert s.post([note("notifications/initialized"), {"jsonrpc": "2.0", "id": 50, "result": {}}]).status == 202
-    # the same id twice: one of them is wrong
+    # the same id twice: one of them is refused
     twice = s.post([code("import time; time.sleep(.3)", name, 9), request("ping", id=9)]).json
     assert sorted("error" in a for a in twice) == [False, True]
     for bad in ([], [request("ping", id=n) for n in range(65)]):
@@ -388,7 +388,7 @@ def test_batch_where_there_are_none(daemon, version):
 
 def test_batch_on_the_pair(daemon):
     with Pair(daemon) as pair:
-        assert pair.call([request("ping")])["error"]["code"] == -32600  # before the handshake nothing is agreed on
+        assert pair.call([request("ping")])["error"]["code"] == -32600  # before the handshake there is no agreed version
         pair.call(initialize("2024-11-05"))
         assert set(by_id(pair.call([request("ping", id=1), note("x"), request("tools/list", id=2)]))) == {"1", "2"}
         assert pair.post([note("x"), note("y")]).status == 202
@@ -432,10 +432,10 @@ def test_an_authorization_server_is_named(serve, tokens):
         assert r.headers["www-authenticate"] == 'Bearer realm="caisson", resource_metadata="%s%s/mcp"' % (here, WELL_KNOWN)
     assert "resource_metadata" not in d.get("/sessions", headers={"Authorization": "Bearer nope"}).headers["www-authenticate"]
     for path in (WELL_KNOWN, WELL_KNOWN + "/mcp"):
-        r = d.get(path, headers={"Authorization": "Bearer nope"})  # open: who has no token asks this
+        r = d.get(path, headers={"Authorization": "Bearer nope"})  # open: a client without a token needs this
         assert r.status == 200 and r.json == {"resource": here + "/mcp", "authorization_servers": ["https://auth.example/realm"],
                                               "bearer_methods_supported": ["header"], "resource_name": "Caisson"}
-    assert post(d, initialize()).status == 200  # tokens are as they were
+    assert post(d, initialize()).status == 200  # the rules for tokens are unchanged
 
 
 def test_an_authorization_server_behind_a_proxy(serve, tokens):

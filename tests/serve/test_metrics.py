@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_metrics.py - GET /metrics: what Prometheus reads, under the names that dashboards have already."""
+"""test_metrics.py - GET /metrics: the format of Prometheus, and the names that dashboards use."""
 import shutil
 import subprocess
 
@@ -10,7 +10,7 @@ from serve_lib import total
 
 
 def test_promtool_accepts_it(daemon):
-    """Also with every kind of value that moved."""
+    """Also with a changed value of every kind."""
     for code in ("1", "1 / 0", "import os; os._exit(3)", "import sys; sys.exit(2)"):
         daemon.execute(code)
     daemon.execute("import time; time.sleep(9)", timeout=1)
@@ -25,7 +25,7 @@ def test_promtool_accepts_it(daemon):
 
 
 def test_the_four_names(daemon):
-    """They exist before anything has happened, or the first event would be lost to rate()."""
+    """They exist before the first event, which rate() would miss otherwise."""
     text = daemon.get("/metrics").body.decode()
     for name, kind in [("sandbox_executions_total", "counter"), ("sandbox_execution_duration_seconds", "histogram"),
                        ("sandbox_package_installs_total", "counter"), ("sandbox_errors_total", "counter")]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_mounts.py - --mount of the daemon: read-only, writable, and names in it that code in a sandbox cannot get at.
+"""test_mounts.py - --mount of the daemon: read-only, writable, and protected names in it.
 
-Every trick is played twice: where the names are protected nothing of it is to be seen from outside, where the operator has given that
-up it lands.
+Every attack runs twice: where the names are protected, nothing of it is visible from outside; where the operator has given the
+protection up, it succeeds.
 """
 import json
 import os
@@ -14,7 +14,7 @@ from box_lib import Box
 from cli_lib import Cli, one_line
 
 EVIL = "echo evil"
-# The content that shall end up under a name that is believed. In /p, from a directory with `.git` (a hook in it), `.bashrc` and nothing else.
+# The content that code tries to put under a trusted name. In /p, from a directory with `.git` (a hook in it), `.bashrc` and nothing else.
 TRICKS = {
     "write": "echo evil > .bashrc",
     "append": "echo evil >> .bashrc",
@@ -55,7 +55,7 @@ BELIEVED = [".git", ".bashrc", ".zshrc", ".profile", ".npmrc", ".envrc", ".vscod
 
 
 def believed(top):
-    """Whether one of the names says what code wanted it to, as a person who works there would see it."""
+    """Whether one of the names has the attacker's content, as a person who works there would see it."""
     found = []
     for name in BELIEVED:
         path = top / name
@@ -65,7 +65,7 @@ def believed(top):
 
 
 def play(serve, top, mode):
-    """The tricks that land, each in a sandbox and a project of its own."""
+    """The attacks that succeed, each in a sandbox and a project of its own."""
     landed = set()
     d = serve("--pool", "0", "--mount", "%s:/p:%s" % (top, mode))
     with Box(d) as box:
@@ -82,7 +82,7 @@ def test_protected_names_can_not_be_had(serve, tmp_path):
     top = project(tmp_path)
     assert list(play(serve, top, "rw")) == []
     assert (top / ".git/hooks").is_dir() and (top / ".git/config").read_text() == "[core]\n" and (top / ".bashrc").read_text() == "true\n"
-    assert (top / "x").exists()  # it can be written to otherwise
+    assert (top / "x").exists()  # it can be written in other ways
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_without_protection_each_of_them_lands(serve, tmp_path, trick):
 
 
 def test_a_few_tricks_and_their_controls(serve, tmp_path):
-    """What `make test` has of the two above: one daemon, two mounts."""
+    """The part of the two tests above that `make test` runs: one daemon, two mounts."""
     one, two = project(tmp_path), tmp_path / "two"
     os.rename(one, tmp_path / "one")
     one = tmp_path / "one"
@@ -114,7 +114,7 @@ def test_a_few_tricks_and_their_controls(serve, tmp_path):
 
 
 def test_where_the_protection_ends(serve, tmp_path):
-    """As docs/workspaces.md describes: directories below the one that is mounted, and what it says to do about repositories there."""
+    """As docs/workspaces.md describes: directories below the mounted one, and the recommendations for repositories there."""
     top = project(tmp_path)
     for name in ("inner", "apart"):
         (top / name / ".git" / "hooks").mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_what_can_not_be_protected_is_refused_at_the_start(serve, tmp_path):
 
 
 def test_which_of_them_a_sandbox_has(serve, tmp_path):
-    """All, without a word; otherwise those that are named, and what is named is there or refused."""
+    """All mounts by default; otherwise the named ones, each of which is there or refused."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(0o777)
@@ -195,7 +195,7 @@ def test_what_is_no_mount_is_refused_at_the_start(serve, value):
 
 
 def test_a_socket_of_the_host_in_a_mount(serve, tmp_path):
-    """Out of reach in a read-only one, of which the rest is read; a writable one hands it over."""
+    """A socket in a read-only mount is out of reach, and its other files are readable; in a writable one it can be used."""
     tmp_path.chmod(0o755)
     (tmp_path / "file").write_text("content")
     ask = "import socket; print(open('%s/file').read(), socket.socket(socket.AF_UNIX).connect_ex('%s/sock'))"

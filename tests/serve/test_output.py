@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_output.py - Output beyond the answer, streams that can be resumed, and what is remembered of executions."""
+"""test_output.py - Output beyond the answer, streams that can be resumed, and the records of executions."""
 import base64
 import contextlib
 import json
@@ -16,7 +16,7 @@ WAIT = "import os, time\nwhile not os.path.exists('/workspace/go'): time.sleep(0
 
 
 class Events(Stream):
-    """Any request whose answer is events: iterate over (id, type, data), as they come. SSE or NDJSON, as it says."""
+    """Any request whose answer is events: iterate over (id, type, data), as they arrive. SSE or NDJSON, by its content type."""
 
     def __init__(self, daemon, method, path, body=None, headers=None, **kw):
         self.method, self.path = method, path
@@ -144,7 +144,7 @@ def test_output_over_the_cap_is_counted_and_marked(box):
     assert r.headers["x-output-kept"] == str(64 * MIB) and r.headers["x-output-bytes"] == str(1100 * 65536 + 4)
     about = box.get(done["execution_id"]).json
     assert about["stdout_kept"] == 64 * MIB and about["stdout_bytes"] == 1100 * 65536 + 4
-    # All of it is searched, in pieces, and what is not kept is not found.
+    # All of it is searched, in pieces; text that is not kept is not found.
     found = box.get(done["execution_id"], "/search", pattern="last").json
     assert found == {"matches": [], "truncated": True, "bytes": 1100 * 65536 + 4, "kept_bytes": 64 * MIB}
 
@@ -206,7 +206,7 @@ def test_events_are_numbered(box):
     assert events[-1][2]["execution_id"] == execution == s.headers["x-execution-id"]
     assert said(events) == "a\n" and [t for _, t, _ in events].count("error") == 1
     assert not events[-1][2]["ok"] and events[-1][2]["output"].startswith("a\nTraceback")
-    assert box.get(execution).json["result"] == events[-1][2], "the record has what was answered"
+    assert box.get(execution).json["result"] == events[-1][2], "the record differs from the answer"
 
 
 def test_lines_of_json(box):
@@ -225,7 +225,7 @@ def test_accept_alone_asks_for_events(box):
 
 
 def test_a_client_that_goes_away_may_come_back(box):
-    """The code waits until nobody listens; it goes on, and nothing of it is lost."""
+    """The code waits until no client is connected; it continues, and none of its output is lost."""
     with box.stream("print('first', flush=True)\n" + WAIT + "print('second')\n'result'", timeout=110) as s:
         it = iter(s)
         execution = next(it)[2]["execution_id"]
@@ -240,7 +240,7 @@ def test_a_client_that_goes_away_may_come_back(box):
 
 
 def test_resume_with_random_cuts(box):
-    """Whatever is cut and wherever: every event once, in order."""
+    """With cuts at any place: every event once, in order."""
     rng = random.Random(4)
     code = "import time\nfor i in range(400):\n    print(i, flush=True)\n    time.sleep(0.002)"
     seen = []
@@ -275,7 +275,7 @@ def test_several_readers_see_the_same(box):
 
 
 def test_a_slow_reader_gets_everything(box):
-    """More than the log keeps: the code waits for its reader."""
+    """More output than the log keeps: the code waits for its reader."""
     code = "import os\nfor i in range(12 * 16): os.write(1, b'%07d ' % i * 8192)\nNone"
     with box.stream(code, receive_buffer=4096, timeout=100) as s:
         execution = s.open().headers["x-execution-id"]
@@ -285,7 +285,7 @@ def test_a_slow_reader_gets_everything(box):
 
 
 def test_events_that_are_too_old(box):
-    """The code waits until nobody listens, and then says more than is kept as events."""
+    """The code waits until no client is connected, and then writes more than is kept as events."""
     code = "import os\nos.write(1, b'a')\n" + WAIT + "for i in range(128): os.write(1, b'z' * 65536)"
     with box.stream(code, timeout=110) as s:
         it = iter(s)
@@ -300,7 +300,7 @@ def test_events_that_are_too_old(box):
         assert [(i, t) for i, t, _ in s] == [(last, "done")]
     with box.events(execution, last) as s:
         assert list(s) == []
-    assert box.get(execution, "/output", limit=8 * MIB).body == b"a" + b"z" * (8 * MIB - 1), "the output is there all the same"
+    assert box.get(execution, "/output", limit=8 * MIB).body == b"a" + b"z" * (8 * MIB - 1), "the output is lost"
 
 
 def test_cursors_that_are_none(box):
@@ -333,7 +333,7 @@ def test_removing_the_sandbox_ends_its_streams(box):
 
 
 def test_a_stream_without_a_name_ends_with_its_client(daemon):
-    """Nobody could come back for it."""
+    """No client could come back for it."""
     with Events(daemon, "POST", "/v1/run_python", {"code": "import time\nprint(1, flush=True)\ntime.sleep(100)",
                                                    "timeout": 110, "stream": True}) as s:
         it = iter(s)
@@ -364,7 +364,7 @@ def test_the_last_32_are_kept(box):
 
 
 def test_a_queued_one_is_interrupted_by_its_id(box):
-    """It is over at once, and the one before it goes on."""
+    """It ends at once, and the execution before it continues."""
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(box.stream("import time\ntime.sleep(100)", timeout=110))
         assert next(iter(first))[1] == "started"
@@ -384,7 +384,7 @@ def test_a_queued_one_is_listed(box):
         second = stack.enter_context(box.stream("print('mine')"))
         execution = second.open().headers["x-execution-id"]
         assert [e["state"] for e in box.list()] == ["running", "queued"]
-        assert box.daemon.get("/v1/sandboxes/" + box.name).json["queued"] == 1, "the one that runs does not wait"
+        assert box.daemon.get("/v1/sandboxes/" + box.name).json["queued"] == 1, "the running execution waited"
         box.interrupt()
         events = in_order(list(second))
         assert events[0][2]["execution_id"] == execution and said(events) == "mine\n"
@@ -426,14 +426,14 @@ def test_queries_are_checked(daemon, what, status, code, field):
 
 
 def test_a_line_that_is_printed_is_one_event(box):
-    """print() writes text and newline apart; 10,000 events are to be 10,000 lines at least."""
+    """print() writes text and newline separately; 10,000 lines may be at most 10,000 events."""
     code = ("import time\nslow = 0\nfor i in range(50):\n    t = time.monotonic()\n    print('line', i)\n"
             "    slow += time.monotonic() - t > 0.0005\n    time.sleep(0.005)\nslow")
     with box.stream(code) as s:
         events = list(s)
     texts = [d["data"] for _, t, d in events if t == "stdout"]
     assert "".join(texts) == "".join("line %d\n" % i for i in range(50))
-    # Two writes are one event when the second comes within a millisecond: on a machine with more to do, now and then it does not.
+    # Two writes are one event if the second comes within a millisecond: on a busy machine, sometimes it does not.
     slow = int(next(d["text/plain"] for _, t, d in events if t == "result"))
     assert len(texts) <= 50 + slow, (slow, texts)
 

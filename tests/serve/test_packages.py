@@ -62,7 +62,7 @@ def test_installed_at_once_and_for_others_without_a_network(index):
         r = other.post("/packages", {"packages": ["alpha"]})
         assert r.json["cached"] and len(index.asked) == before and len(trees(d)) == 1
         assert other.exec("python3", "-c", "import alpha; print(alpha.VERSION)")["stdout"] == "2.0\n"
-        # It can neither be written nor listed, nor is it in a sandbox that did not ask.
+        # It can neither be written nor listed, and is not in a sandbox that did not ask for it.
         assert "denied" in box.shell("ls /packages")["stderr"]
         path = box.exec("python3", "-c", "import alpha; print(alpha.__file__)")["stdout"].strip()
         assert box.shell("echo x >> " + path)["exit_code"] != 0
@@ -84,7 +84,7 @@ def test_for_all_of_a_caller_in_the_older_words(index):
 
 
 def test_from_code(index):
-    """%pip install, in a sandbox of one execution; what is refused is an error of the code."""
+    """%pip install, in a sandbox of one execution; a refusal is an error of the code."""
     r = index.daemon.post("/execute", {"code": "%pip install -q 'alpha'\nimport alpha; print(alpha.VERSION)", "timeout": 60}, timeout=90).json
     assert r["stdout"] == "Installed alpha 2.0, beta 1.5\n2.0\n" and r["status"] == "ok", r
     r = index.daemon.post("/execute", {"code": "!pip install evil"}).json
@@ -94,7 +94,7 @@ def test_from_code(index):
 def test_tools_of_mcp_and_the_command(index):
     d = index.daemon
     c = Modern(d)
-    assert {"pip_install", "install_package"} <= {t["name"] for t in c.call("tools/list")["tools"]}, "by default, where there is an index"
+    assert {"pip_install", "install_package"} <= {t["name"] for t in c.call("tools/list")["tools"]}, "the tool is not offered although there is an index"
     name = unique("mcp")
     r = c.tool("install_package", session_id=name, package_name="alpha")
     assert not r.get("isError") and r["structuredContent"]["installed_version"] == "2.0"
@@ -114,7 +114,7 @@ def test_tools_of_mcp_and_the_command(index):
 
 
 def test_progress_goes_to_mcp_clients_and_to_a_terminal(index):
-    """Before the end: notifications that rise, and a bar that is taken away when it is done."""
+    """Before the end: notifications with rising numbers, and a bar that is removed at the end."""
     d = index.daemon
     c = Modern(d)
     r = c.call("tools/call", {"name": "pip_install", "arguments": {"package": "told"}}, meta={"progressToken": "p"})
@@ -131,7 +131,7 @@ def test_progress_goes_to_mcp_clients_and_to_a_terminal(index):
 
 @pytest.mark.slow
 def test_javascript(index):
-    """From a registry, with what it needs; no script of a package is run."""
+    """From a registry, with dependencies; no script of a package is run."""
     with Box(index.daemon) as box:
         r = box.post("/packages", {"packages": ["grown"], "language": "javascript"})
         assert r.status == 200 and r.json["installer"].startswith("npm "), r
@@ -184,7 +184,7 @@ def test_without_an_index_the_missing_option_is_named(daemon):
 
 
 def test_ceilings_of_sandboxes_are_not_those_of_the_fetcher(tmp_path):
-    """It is the daemon's own, and larger than what callers may have: a policy for them must not end all installing."""
+    """The fetcher belongs to the daemon, and is larger than callers' sandboxes may be: a policy for callers must not prevent installing."""
     files = tmp_path / "files"
     files.mkdir()
     wheel(files, "gamma")
@@ -203,7 +203,7 @@ def test_ceilings_of_sandboxes_are_not_those_of_the_fetcher(tmp_path):
 
 
 def test_the_last_wish_holds_also_for_a_version_that_was_there(tmp_path):
-    """Up, and down again: what the answer says is what is imported, and a sandbox can go on from there."""
+    """Upgrade, then downgrade: the imported version is that of the answer, and the sandbox can continue from there."""
     files = tmp_path / "files"
     files.mkdir()
     for version in ("1.0", "1.1"):

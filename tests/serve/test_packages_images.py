@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_packages_images.py - Packages in sandboxes of stored images: made with that image, and for it alone.
+"""test_packages_images.py - Packages in sandboxes of stored images: made with that image, and only for it.
 
 A package reports which image made it: its build reads a file that only that image has.
 """
@@ -35,7 +35,7 @@ def pip_layer(root):
 
 
 def node_layer(root):
-    """This machine's node, and its npm when that is of one piece."""
+    """This machine's node, and its npm if that is complete."""
     if not os.path.isfile("/usr/bin/node") or not os.path.isfile(NPM + "/bin/npm-cli.js"):
         pytest.skip("no node with an npm in %s here to make an image of" % NPM)
     copy_in(root, "/usr/bin/node")
@@ -82,16 +82,16 @@ def said(box):
 
 
 def retag(store, name, which):
-    """The name stands for another image from now on."""
+    """Let the name stand for another image."""
     return store.add("docker.io/library/%s:1" % name, [store.base, store.python, store.pip, store.layer({"etc/which": which})], Env=[PATH])
 
 
 def test_made_with_the_image_and_shared_with_none_but_it(index, store):
-    """Also not with what the name of the image stands for later. The image's own idea of an index counts for nothing."""
+    """Nor with an image that gets the same name later. The image's own configuration of an index is ignored."""
     d = index.daemon
     with Box(d) as host, Box(d, image="one:1") as one, Box(d, image="two:1") as two:
         assert not add(host, "homemade") and said(host) == "host"
-        assert not add(one, "homemade") and said(one) == "one", "not what was made with another"
+        assert not add(one, "homemade") and said(one) == "one", "a tree of another image was used"
         assert not add(two, "homemade") and said(two) == "two"
         assert len(trees(d)) == 3
         before = len(index.asked)
@@ -110,7 +110,7 @@ def test_made_with_the_image_and_shared_with_none_but_it(index, store):
         with Box(d, image="one:1") as later:
             assert not add(later, "homemade")
             assert said(later) == "later" and said(one) == "one"
-        assert not add(one, "plain"), "the old one, that no name stands for any more"
+        assert not add(one, "plain"), "a sandbox of the old image, which has no name any more, lost its packages"
         assert one.post("/execute", {"code": "import plain; print(plain.VERSION)"}).json["stdout"] == "1.0\n"
 
 
@@ -125,7 +125,7 @@ def test_for_all_of_a_callers_sandboxes_of_the_daemons_own_image(index):
     ("nopip:1", "python", ["nopip", "neither uv", "nor pip"]), ("oldpip:1", "python", ["20.3.4", "too old"]),
     ("nothing:1", "python", ["nothing", "has no python3"]), ("nothing:1", "javascript", ["has no node"])])
 def test_image_that_can_not_install(index, image, language, words):
-    """It is said what is missing, and what helps; nothing is left of the attempt."""
+    """The error names what is missing, and the remedy; nothing is left of the attempt."""
     before = trees(index.daemon)
     with Box(index.daemon, image=image) as box:
         r = box.post("/packages", {"packages": ["grown" if language == "javascript" else "plain"], "language": language})
@@ -139,7 +139,7 @@ def test_image_that_can_not_install(index, image, language, words):
 
 @pytest.mark.slow
 def test_javascript_without_a_python(index, store):
-    """node brings its own packages; one without npm says so."""
+    """node installs its own packages; an image without npm reports this."""
     node = store.layer(node_layer)
     store.add("docker.io/library/bare:1", [store.base, node], Env=[PATH])
     store.add("docker.io/library/node:1", [store.base, node, store.layer(lambda r: shutil.copytree(NPM, r / NPM[1:], symlinks=True), {
@@ -180,7 +180,7 @@ def test_outlives_the_front_and_goes_when_unused(store, tmp_path):
 
 @pytest.mark.slow
 def test_credentials_of_the_index_are_for_no_image(store, tmp_path):
-    """One of somebody else fetches from an index that wants them, and trusts the gate although it brings no certificates."""
+    """A third-party image fetches from an index that requires credentials, and trusts the gate although it has no certificates."""
     files = tmp_path / "files"
     files.mkdir()
     sdist(files, "nosy", """
@@ -193,14 +193,14 @@ def test_credentials_of_the_index_are_for_no_image(store, tmp_path):
         with Box(i.daemon, image="two:1") as two:
             assert not add(two, "nosy")
             found = two.exec("python3", "-c", "import nosy; print([w in nosy.SAID for w in ('caisson-secret-', 'secret-word')])")["stdout"]
-            assert found == "[True, False]\n", "it reads command lines, and finds a placeholder"
+            assert found == "[True, False]\n", "the build did not find the placeholder"
     finally:
         i.close()
 
 
 @pytest.mark.slow
 def test_a_store_that_did_not_note_images(store, tmp_path):
-    """Its content was made with the daemon's own: found again by that, and by no other."""
+    """Its trees were made with the daemon's own image: they are found for that image, and for no other."""
     files = tmp_path / "files"
     files.mkdir()
     sdist(files, "homemade", WHICH)

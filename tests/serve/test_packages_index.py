@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_packages_index.py - Which index packages come from when nobody says so, where it may be, and who knows its credentials.
+"""test_packages_index.py - The default index of packages, its address, and the processes that know its credentials.
 
-The indexes are on loopback, and no daemon here has --egress-private: an index is reached because it is one.
+The indexes are on loopback, and no daemon here has --egress-private: only an index is exempt from the rule for private addresses.
 """
 import base64
 import contextlib
@@ -23,12 +23,12 @@ HOST, OTHER = "index.test", "other.test"
 USER, PASSWORD, TOKEN = "buyer", "pa:ss@wo/rd", "npm_0123456789abcdefghijklmnopqrstuv"
 BASIC = "Basic " + base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode()).decode()
 QUOTED = "%s:%s" % (USER, PASSWORD.replace(":", "%3A").replace("@", "%40").replace("/", "%2F"))
-# The configuration of the machine that runs the tests, and variables that hide its files from pip's reader and npm's.
+# The configuration of the machine that runs the tests, and variables that hide its files from the daemon.
 CLEAN = {**{k: None for k in os.environ if k.upper().startswith(("PIP_", "NPM_CONFIG_"))}, "CAISSON_PIP_INDEX": None, "CAISSON_NPM_REGISTRY": None}
 
 
 class World:
-    """The same packages on a plain server, and on one with TLS that wants credentials; a resolver that leads to both."""
+    """The same packages on a plain server, and on one with TLS that requires credentials; a resolver that leads to both."""
 
     def __init__(self, where):
         files = where / "files"
@@ -79,7 +79,7 @@ def test_public_ones_where_nothing_is_configured(tmp_path, world):
 
 
 def test_index_of_the_machines_pip(tmp_path, world):
-    """Its configuration names a mirror at a private address: that host and port, for the fetcher of packages alone."""
+    """Its configuration names a mirror at a private address: only the fetcher of packages reaches that host and port."""
     url = "http://%s:%d/simple" % (HOST, world.plain.port)
     conf = config(tmp_path, "index-url =", "    " + url, "trusted-host = " + HOST, "extra-index-url = https://extra.test/simple")
     with serve(tmp_path, world, PIP_CONFIG_FILE=conf) as d:
@@ -100,7 +100,7 @@ def test_index_of_the_machines_pip(tmp_path, world):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_index_without_a_name(tmp_path, world, host):
-    """pip takes plain HTTP from this machine; there is no name by which a cell could reach it, and it does."""
+    """pip accepts plain HTTP from this machine; the index has no name, and the fetcher's cell reaches it anyway."""
     url = "http://%s:%d/simple" % (host, world.plain.port)
     with serve(tmp_path, world, PIP_INDEX_URL=url) as d:
         assert d.health()["packages"]["python"] == {"index": url, "from": "PIP_INDEX_URL"}
@@ -111,7 +111,7 @@ def test_index_without_a_name(tmp_path, world, host):
 
 @pytest.mark.parametrize("host,names", [(HOST, 1), ("127.0.0.1", 0)])
 def test_credentials_are_the_gates(tmp_path, world, host, names):
-    """The index gets them; no process of the daemon has them in its arguments or environment, nor the front in its memory."""
+    """The index gets them; no process of the daemon has them in its arguments or environment, and the front not in its memory."""
     url = "https://%s:%d/simple" % (host, world.secret.port)
     secret = url.replace("://", "://%s@" % QUOTED)
     before = len(world.secret.heads)
@@ -125,14 +125,14 @@ def test_credentials_are_the_gates(tmp_path, world, host, names):
                 with contextlib.suppress(OSError), open("/proc/%d/%s" % (pid, name), "rb") as f:
                     text = f.read()
                     assert QUOTED.encode() not in text and PASSWORD.encode() not in text, (pid, name)
-        assert in_memory(d.pid, "index.test" if names else "caisson.internal") > 0, "the control: this finds what is there"
+        assert in_memory(d.pid, "index.test" if names else "caisson.internal") > 0, "void: the search does not find credentials that are there"
         assert in_memory(d.pid, PASSWORD) + in_memory(d.pid, QUOTED) == 0
         text = d.log_text() + (d.state / "ledger/ledger.jsonl").read_text()
         assert PASSWORD not in text and QUOTED not in text
-        # No sandbox but a fetcher can have them bound, whatever it may reach.
+        # Only a fetcher can have them bound, whatever hosts a sandbox may reach.
         r = d.post("/v1/sandboxes", {"name": "thief", "egress": ["%s:%d" % (HOST, world.secret.port)], "secrets": ["CAISSON_PIP_PASSWORD@" + HOST]})
         assert (r.status, r.error["code"]) == (422, "unknown_secret"), r
-        if names:  # the next front has them no more than this one, and the next gate as well
+        if names:  # the next front does not have them either, and the next gate does
             old = d.pid
             os.kill(old, signal.SIGKILL)
             assert wait_until(lambda: d.find_front() not in (None, old)) and d.wait_ready()
@@ -140,7 +140,7 @@ def test_credentials_are_the_gates(tmp_path, world, host, names):
 
 
 def proved(heads):
-    """The credentials that came with requests."""
+    """The credentials of the requests."""
     return {value for _, head in heads for name, value in head.items() if name.lower() == "authorization"}
 
 
@@ -162,7 +162,7 @@ def in_memory(pid, text):
     (":_auth=" + BASIC.split()[1], BASIC),
     (":username=%s\n%%s:_password=%s" % (USER, base64.b64encode(PASSWORD.encode()).decode()), BASIC)], ids=["token", "basic", "password"])
 def test_credentials_of_npm(tmp_path, world, line, sent):
-    """As a .npmrc has them; also the variable that it took a token from is gone."""
+    """As in a .npmrc; the variable that contained the token is removed."""
     place = "//%s:%d/npm/" % (HOST, world.secret.port)
     rc = tmp_path / "npmrc"
     rc.write_text("registry=https:%s\n%s%s\n" % (place, place, line % place if "%s" in line else line))
@@ -186,7 +186,7 @@ def fails(where, *flags, **env):
 
 
 def test_credentials_need_encryption(tmp_path, world):
-    """An operator who says otherwise is told; a machine's configuration that does leaves packages off, with the reason."""
+    """An option with credentials and plain HTTP stops the start; a configuration of the machine leaves packages off, with the reason."""
     url = "http://%s@%s/simple" % (QUOTED, HOST)
     said = fails(tmp_path, "--pip-index", url)
     assert "--pip-index" in said and "not encrypted" in said and "use https" in said and USER not in said, said
@@ -201,7 +201,7 @@ def test_credentials_need_encryption(tmp_path, world):
 
 
 def test_off(tmp_path, world):
-    """By word; and where pip itself would refuse: plain HTTP of a host that it was not told to trust, or no index at all."""
+    """By `none`; and where pip itself would refuse: plain HTTP of a host that is not trusted, or no index at all."""
     with serve(tmp_path, world, "--pip-index", "none", "--npm-registry", "none") as d:
         r = install(d, "alpha")
         assert (r.status, r.error["code"]) == (501, "not_configured") and "--pip-index" in r.error["hint"], r

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_packages_life.py - Packages when something is killed in the middle, when they are old, and when somebody wrote to them.
+"""test_packages_life.py - Packages after a kill at any moment, old packages, and modified packages.
 
-After a kill -9 in any phase there is nothing left of what was under way, or it is finished and known; and what is asked for
-next is installed. Judged by the state directory, and by what code can import.
+After a kill -9 in any phase, the unfinished installation has left nothing, or it is finished and recorded; and the next request
+is installed. Judged by the state directory, and by imports of code.
 """
 import os
 import random
@@ -18,7 +18,7 @@ from process import HANG, wait_until
 
 pytestmark = pytest.mark.slow
 
-LARGE = 24 << 20  # enough that unpacking it can be met
+LARGE = 24 << 20  # enough to catch it while it is unpacked
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def index(tmp_path):
 
 
 class Asking(threading.Thread):
-    """Somebody who asks for a package and may never hear."""
+    """A client that asks for a package and may never get an answer."""
 
     def __init__(self, daemon, package):
         super().__init__(daemon=True)
@@ -58,12 +58,12 @@ class Asking(threading.Thread):
 
 
 def kill(daemon, victim, stopped=None):
-    """kill -9, and whatever is started again is. stopped: a process that goes on when the victim is dead."""
+    """kill -9, and wait for the restart. stopped: a process that continues when the victim is dead."""
     if victim == "package store":
         os.kill(package_store(daemon), signal.SIGKILL)
         return
     if victim == "daemon":
-        daemon.p.send_signal(signal.SIGSTOP)  # or it would start another front
+        daemon.p.send_signal(signal.SIGSTOP)  # otherwise it would start another front
     os.kill(daemon.find_front(), signal.SIGKILL)
     if victim == "daemon":
         daemon.p.kill()
@@ -77,12 +77,12 @@ def kill(daemon, victim, stopped=None):
 
 
 def whole(index, before, package):
-    """All that is kept has its name, and the package that was under way can be had."""
+    """All kept trees have names, and the interrupted package can be installed."""
     d = index.daemon
     d.wait_ready()
     assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")]), trees(d)
-    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0), "the fetcher's cell is there"
-    assert set(before) <= set(trees(d)), "what was there before is there"
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0), "the fetcher's cell is left"
+    assert set(before) <= set(trees(d)), "an earlier package is lost"
     r = install(d, package)
     assert r.status == 200, r
     name = package.partition("=")[0]
@@ -97,7 +97,7 @@ VICTIMS = ["package store", "front", "daemon"]
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("package,path,nth", [("slow", "/simple/slow/", 1), ("homemade", "/robots.txt", 2)], ids=["resolving", "building"])
 def test_killed_while_it_is_fetched(index, victim, package, path, nth):
-    """The second build is the one after the closure was judged. The death of the package store does not end an installation in which it has no part yet."""
+    """The second build is the one after the closure was judged. The death of the package store does not end an installation that does not use it yet."""
     d = index.daemon
     assert install(d, "known").status == 200
     before = trees(d)
@@ -121,7 +121,7 @@ def test_killed_while_it_is_stored(index, victim):
     worker = package_store(d)
     asking = Asking(d, "large")
     end = time.monotonic() + HANG
-    while not [t for t in trees(d) if t.endswith(".new")]:  # without a rest: it is quick
+    while not [t for t in trees(d) if t.endswith(".new")]:  # without a pause: it is quick
         assert time.monotonic() < end, "never began"
     os.kill(worker, signal.SIGSTOP)
     assert [t for t in trees(d) if t.endswith(".new")], "it was too quick for this test"
@@ -137,7 +137,7 @@ def test_killed_while_it_is_stored(index, victim):
 
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_finished_is_known_after_any_kill(index, victim):
-    """Also without the index: it is there, for those who had it and for others."""
+    """Also without the index: the package is there, for sandboxes that had it and for others."""
     d = index.daemon
     assert install(d, "known").status == 200
     assert install(d, "slow").status == 200
@@ -155,7 +155,7 @@ def test_finished_is_known_after_any_kill(index, victim):
 # ---- garbage ------------------------------------------------------------------------------------------------------
 
 def test_kept_as_long_as_it_is_used_and_then_for_so_long(tmp_path):
-    """--package-keep counts from the last use: a tree in use is older than that, and stays; others go meanwhile."""
+    """--package-keep counts from the last use: a tree in use may be older, and stays; others are removed meanwhile."""
     files = tmp_path / "files"
     files.mkdir()
     for name in ("used", "left"):
@@ -190,8 +190,8 @@ def test_no_more_than_the_store_may_have_unless_it_is_used(tmp_path):
             assert two.post("/packages", {"packages": ["two"]}).status == 200
             with Box(d) as three:
                 assert three.post("/packages", {"packages": ["three"]}).status == 200
-                assert len(trees(d)) == 3, "more than may be, and all in use"
-            assert wait_until(lambda: len(trees(d)) == 2, HANG), "what nobody uses goes at once"
+                assert len(trees(d)) == 3, "a tree in use was removed"
+            assert wait_until(lambda: len(trees(d)) == 2, HANG), "an unused tree was kept"
             for box, name in ((one, "one"), (two, "two")):
                 assert box.exec("python3", "-c", "import %s as m; print(m.VERSION)" % name)["stdout"] == "1.0\n"
         assert wait_until(lambda: len(trees(d)) == 1, HANG), "until it fits"
@@ -207,7 +207,7 @@ def content_of(daemon, name):
 
 @pytest.mark.parametrize("how", ["byte", "added", "replaced"])
 def test_changed_packages_are_refused_at_the_start(index, how):
-    """One byte of one file, with size and time as they were; what was there before is fetched again by who wants it."""
+    """One byte of one file, with the same size and time; the next request fetches the packages again."""
     d = index.daemon
     assert install(d, "known").status == 200
     assert install(d, "slow").status == 200
@@ -229,7 +229,7 @@ def test_changed_packages_are_refused_at_the_start(index, how):
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     d.start()
     d.wait_ready()
-    assert set(trees(d)) == good, "it is gone, and the other is not"
+    assert set(trees(d)) == good, "the wrong tree was removed"
     assert [e["request"] for e in d.log("packages_changed")] == ["known"]
     assert "packages.changed" in (d.state / "ledger/ledger.jsonl").read_text()
     assert "No module" in d.post("/execute", {"code": "import known"}).json["stderr"]
@@ -239,7 +239,7 @@ def test_changed_packages_are_refused_at_the_start(index, how):
 
 
 def test_a_copy_of_the_state_is_as_good(index):
-    """Other times, the same content: read, and taken."""
+    """Other times, the same content: it is read and accepted."""
     d = index.daemon
     assert install(d, "known").status == 200
     d.stop()
@@ -255,7 +255,7 @@ def test_a_copy_of_the_state_is_as_good(index):
 # ---- what goes on -----------------------------------------------------------------------------------------------------
 
 def test_progress_is_reported_meanwhile(index):
-    """Events come before the end, and say how far it is."""
+    """Events come before the end, and report the progress."""
     with index.hold("/simple/slow/") as hold, Box(index.daemon) as box:
         events = Events(index.daemon, "POST", box.url + "/packages", {"packages": ["slow"], "stream": True})
         hold.wait()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_packages_real.py - Packages that people use, from the indexes that they use; and uv beside pip. Run by `make packages`.
 
-Where an index does not answer, what needs it is skipped, with the reason; what an index of our own can show is in
-test_packages.py and tests/hostile/test_hostile_packages.py.
+Tests whose index does not answer are skipped, with the reason; tests with an index of our own are in test_packages.py
+and tests/hostile/test_hostile_packages.py.
 """
 import hashlib
 import os
@@ -77,12 +77,12 @@ def get_uv():
         r = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--no-deps", "--target", UV.parent.parent, "uv"],
                            capture_output=True, text=True, timeout=300)
         if r.returncode:
-            pytest.skip("uv can not be had from PyPI: %s" % r.stderr.strip()[-200:])
+            pytest.skip("uv is not available from PyPI: %s" % r.stderr.strip()[-200:])
     return UV
 
 
 def link(path, image):
-    """A file or directory of this machine in the image, without a copy where that is possible."""
+    """A file or directory of this machine in the image, without a copy if that is possible."""
     to = image / str(path).lstrip("/")
     if to.exists() or not os.path.exists(path):
         return
@@ -119,13 +119,13 @@ def make_image(where, uv):
 
 
 def tree_of(daemon):
-    """Path -> hash of what is installed, without what an installer notes about itself."""
+    """Path -> hash of the installed files, without the installer's own records."""
     [top] = [daemon.state / "packages" / t for t in trees(daemon)]
     found = {}
     for path in sorted(top.rglob("*")):
         if path.name in ("INSTALLER", "RECORD", "REQUESTED", "uv_cache.json", "direct_url.json") and path.parent.name.endswith(".dist-info"):
             continue
-        if path.is_file() and path.parent == top / "bin":  # what starts an entry point is each installer's own
+        if path.is_file() and path.parent == top / "bin":  # launchers of entry points differ between installers
             found[str(path.relative_to(top))] = "program"
         elif path.is_file():
             found[str(path.relative_to(top))] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -155,7 +155,7 @@ def test_uv_and_pip_give_the_same(tmp_path, packages):
 
 
 def test_uv_by_the_same_rules(tmp_path):
-    """Refused as pip's are: the index of the hostile tests, in small, with uv in the image."""
+    """Refused as with pip: a small version of the index of the hostile tests, with uv in the image."""
     files = tmp_path / "files"
     files.mkdir()
     wheel(files, "honest")

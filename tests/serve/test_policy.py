@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_policy.py - The operator's policy: what it refuses, to whom, by which name; and how another one takes its place.
+"""test_policy.py - The operator's policy: what it refuses, to which caller, with the rule's name; and how it is replaced.
 
-Most tests share one daemon and its file; each writes the file that it needs and has it read again.
+Most tests share one daemon and its file; each writes the file that it needs and reloads it.
 """
 import hashlib
 import json
@@ -35,7 +35,7 @@ def check(path, *flags, json_=True):
 
 
 class Held:
-    """A daemon, the file that it is held to, and two who call it."""
+    """A daemon with a policy, the file, and two callers."""
 
     def __init__(self, where):
         self.file = where / "policy.toml"
@@ -100,7 +100,7 @@ def held(the_daemon):
 
 
 def refused(r, rule, *words, status=403):
-    """By the rule of this name, and saying so."""
+    """Check that it was refused by the rule of this name, and that the answer names the rule."""
     assert (r.status, r.error["code"]) == (status, "policy_busy" if status == 429 else "policy_refused"), r
     assert r.error["message"].startswith("policy rule %s: " % rule), r
     assert all(w in r.error["message"] for w in words), r
@@ -227,12 +227,12 @@ def test_an_owner_has_a_table_of_their_own(held):
     held.use(CEILINGS)
     refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "memory_mib": 129}), "owners.alice.memory_mib", "at most 128")
     refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "pids": 201}), "default.pids")
-    # A request without a limit gets the owner's: below the daemon's default, which others have.
+    # A request without a limit gets the owner's ceiling, which is below the daemon's default for others.
     assert held.ask("alice", "POST", "/v1/sandboxes", {"name": "a"}).json["spec"]["memory_mib"] == 128
     r = held.ask("alice", "POST", "/execute", {"code": "x = bytearray(200 << 20)", "session_id": "b"}).json
     assert r["status"] == "limit" and r["cause"]["kind"] == "memory", r
     assert held.ask("bob", "POST", "/v1/sandboxes", {"name": "a"}).json["spec"]["memory_mib"] == 256
-    # A life without an end would be beyond the ceiling.
+    # A life without an end would exceed the ceiling.
     assert held.ask("bob", "GET", "/v1/sandboxes/a").json["spec"]["timeout_seconds"] == 3600
 
 
@@ -244,7 +244,7 @@ def test_callers_see_their_own_ceilings_alone(held):
     assert mine["ceilings"]["packages"] == {"rule": "default.packages", "value": ["requests", "left-pad"]}
     theirs = held.ask("bob", "GET", "/v1/policy")
     assert b"alice" not in theirs.body and "packages_blocked" not in theirs.json["ceilings"]
-    # The file is TOML, and means to us what it means to others.
+    # The file is TOML, and every TOML parser reads it in the same way.
     said = {k: v["value"] for k, v in theirs.json["ceilings"].items()}
     meant = tomllib.loads(CEILINGS)["default"]
     assert said == {**meant, "packages": ["requests", "left-pad"]}
@@ -305,7 +305,7 @@ def test_kernels_of_jupyter(held):
     with Kernel(held.d) as k:
         r = held.ask("bob", "POST", "/api/kernels")
         assert r.status == 429 and b"policy rule default.sandboxes: " in r.body, r
-        # One that names no time has the longest there is, and that is the policy's.
+        # A request without a time gets the longest allowed one, which is the policy's.
         held.use("[default]\nexecution_seconds = 31\n[owners.bob]\nexecution_seconds = 1\n")
         assert k.run("import time; time.sleep(60)").reply["status"] == "error"
         held.use("[default]\nexecutions = 0\n")
@@ -348,7 +348,7 @@ def test_egress_is_within_the_patterns(held):
             pass
     for entry in ("example.org", "example.com", "xapi.example.com", "api.example.com:8443", "git.example.net", "*.example.com"):
         refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "e", "egress": ["a.example.org", entry]}), "default.egress", entry)
-    # Also what only lets it through among others.
+    # Also a pattern that covers it among others.
     for entry in ("secret.example.org", "secret.example.org:22", "*.example.org"):
         refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "e", "egress": [entry]}), "default.egress_denied", "secret.example.org")
     refused(held.ask("alice", "POST", "/v1/run_python", {"code": "1", "egress": ["x.example:22"]}), "owners.alice.egress")
@@ -362,7 +362,7 @@ BOTH, DATA, NONE = "['/data/secret', '/models/m/secret']", "['/data/secret']", "
 
 
 def seen(held, who):
-    """The mounts that code sees without a request for any, by every road to a sandbox."""
+    """The mounts that code sees without asking for any, through every interface."""
     def ask(path, body):
         return held.ask(who, "POST", path, body).json["stdout"].strip()
 
@@ -387,7 +387,7 @@ def seen(held, who):
 
 def test_mounts_of_the_operator_are_had_as_far_as_the_rule_goes(held):
     held.use(GENEROUS)
-    assert set(seen(held, "bob").values()) == {BOTH}  # and rooms that are ready have both
+    assert set(seen(held, "bob").values()) == {BOTH}  # and ready cells have both
     held.use("[default]\nmounts = ['/data']\n[owners.alice]\nmounts = []\n")
     assert set(seen(held, "alice").values()) == {NONE}
     assert set(seen(held, "bob").values()) == {DATA}
@@ -401,14 +401,14 @@ def test_mounts_of_the_operator_are_had_as_far_as_the_rule_goes(held):
 
 
 def hit(held):
-    """Whether one that had nothing came from the pool."""
+    """Whether a new sandbox came from the pool."""
     before = held.d.metrics()["caisson_pool_hits_total"]
     assert held.ask("bob", "POST", "/execute", {"code": LOOK}).json["stdout"].strip() == NONE
     return held.d.metrics()["caisson_pool_hits_total"] == before + 1
 
 
 def test_ready_cells_are_not_given_to_owners_who_may_not_have_their_mounts(held):
-    """The first that is asked for after another policy came; the pool had one with both, made under the one before."""
+    """The first request after a new policy; the pool had a cell with both mounts, made under the old one."""
     for _ in range(3):
         held.use(GENEROUS)
         assert wait_until(lambda: held.d.filled(held.d.health()))
@@ -416,7 +416,7 @@ def test_ready_cells_are_not_given_to_owners_who_may_not_have_their_mounts(held)
         assert wait_until(lambda: held.d.filled(held.d.health()))
         held.use("[default]\nmounts = []\n")
         assert held.ask("bob", "POST", "/execute", {"code": LOOK}).json["stdout"].strip() == NONE
-        # And the pool goes on with what each caller has, once it has one of these.
+        # The pool then makes cells with the mounts that every caller has.
         assert wait_until(lambda: hit(held))
 
 
@@ -427,7 +427,7 @@ def test_mounts_that_are_asked_for(held):
         refused(r, "default.mounts", "'/models/m' is not among your mounts")
         assert r.error["field"] == "mounts"
         refused(held.ask("bob", "POST", path, {**body, "mounts": ["/data:rw"]}), "default.mounts", "'/data' is for you to read only")
-        # An image that nobody has is refused like one of another owner: the answer tells nothing of those.
+        # A missing image is refused like one of another owner: the answer reveals nothing about those.
         refused(held.ask("bob", "POST", path, {**body, "mounts": ["/nowhere"]}), "default.mounts", "'/nowhere' is not among your mounts")
         r = held.ask("bob", "POST", path, {**body, "mounts": ["/also/nowhere"]})
         assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "mounts"), r
@@ -444,7 +444,7 @@ def test_mounts_that_are_asked_for(held):
 
 
 def test_sandboxes_that_exist_keep_their_mounts(held):
-    """Also with another front, which finds the record, and in a cell that takes the place of one that was lost."""
+    """Also with another front, which reads the record, and in a cell that replaces a lost one."""
     held.use(GENEROUS)
     with Box(held.d) as b, Box(held.d, mounts=[]) as bare, Box(held.d, mounts=["/data:ro"]) as some:
         def look(*of):
@@ -484,7 +484,7 @@ def test_what_may_be_reached_is_narrowed_at_once(held):
         assert said[0] == "b'x'" and said[1] != "b'x'", said
         assert b.about()["spec"]["egress"] == entries[:1]
         held.use(GENEROUS)
-        assert b.about()["spec"]["egress"] == entries[:1], "what was taken does not come back by itself"
+        assert b.about()["spec"]["egress"] == entries[:1], "a withdrawn permission came back"
         # A front that takes over finds another policy.
         held.file.write_text("[default]\negress = []\n")
         os.kill(held.d.pid, signal.SIGKILL)

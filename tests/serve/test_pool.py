@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_pool.py - Kernels that are ready before they are asked for, each used once; and the zygote they come from."""
+"""test_pool.py - Kernels that are ready before a request, each used once; and the zygote that forks them."""
 import contextlib
 import os
 import signal
@@ -45,7 +45,7 @@ def test_pool_grows_with_the_load_and_shrinks_again(serve):
 
 
 def test_every_kernel_is_used_once(serve):
-    """The process, the cell and its host ids of one call are never those of another."""
+    """The process, the cell and the host ids of one call are never those of another."""
     d = serve("--pool", "2")
     seen, spaces, machines = [], [], []
     for i in range(6):
@@ -57,7 +57,7 @@ def test_every_kernel_is_used_once(serve):
         spaces.append(os.readlink("/proc/%d/ns/mnt" % pid))
         machines.append(r["state"])
         assert d.end_session(name).status == 204
-        assert wait_until(lambda: not alive(pid)), "and it does not outlive its sandbox"
+        assert wait_until(lambda: not alive(pid)), "the kernel outlived its sandbox"
     assert len(set(seen)) == 6 and machines == ["kept"] * 6, (seen, spaces)
 
 
@@ -85,7 +85,7 @@ def test_cell_in_the_pool_that_is_killed_is_replaced(serve):
 
 
 def test_cells_that_die_while_they_are_made(serve):
-    """Each time that it happens costs nothing that is not given back: the pool goes on."""
+    """Each failure releases everything that it used: the pool continues."""
     d = serve("--pool", "2")
     z = d.zygote()
     os.kill(z, signal.SIGSTOP)  # cells are made, and wait for their kernel
@@ -105,7 +105,7 @@ def test_cells_that_die_while_they_are_made(serve):
 
 
 def is_dead(pid):
-    """Gone, or only waiting for somebody to take notice."""
+    """Ended, or a zombie that waits for its parent."""
     try:
         with open("/proc/%d/stat" % pid) as f:
             return f.read().rpartition(")")[2].split()[0] == "Z"
@@ -114,12 +114,12 @@ def is_dead(pid):
 
 
 def test_kernel_that_just_died_is_not_given_away(serve):
-    """The daemon may not have heard of it yet when it hands the kernel out: then another has to run the code."""
+    """The daemon may not know of its death yet when it hands the kernel out: then another kernel must run the code."""
     d = serve("--pool", "1")
     for _ in range(5):
         assert full(d, 1)
         for pid in d.kernels():
-            with contextlib.suppress(ProcessLookupError):  # of the round before, whose sandbox just ended
+            with contextlib.suppress(ProcessLookupError):  # of the previous round, whose sandbox just ended
                 os.kill(pid, signal.SIGKILL)
             assert wait_until(lambda: is_dead(pid))
         r = d.execute("print('served')")
@@ -161,11 +161,11 @@ def cmdline(pid):
 
 @pytest.mark.slow
 def test_a_first_one_that_hangs(tmp_path):
-    """Nobody waits for it for longer than some seconds: kernels start cold. When it wakes up it is used."""
+    """No request waits for it for longer than some seconds: kernels start cold. When it wakes up it is used."""
     d = Daemon(tmp_path, "--preload", "asyncio,http.server,unittest,xml.dom.minidom,email,ctypes,multiprocessing", wait=False)
     try:
         z, end = None, time.monotonic() + HANG
-        while z is None:  # without a rest: it is quick
+        while z is None:  # without a pause: it is quick
             assert time.monotonic() < end
             wardens = [w for front in children(d.p.pid) for w in children(front) if name_of(w) == "caisson-warden"]
             z = next((p for w in wardens for p in children(w) if b"zygote" in cmdline(p)), None)
@@ -213,7 +213,7 @@ def test_zygote_that_dies_again_and_again(serve):
 
 
 def test_zygote_that_hangs_delays_nothing(serve):
-    """One that is stopped does not answer: requests are served cold within their time."""
+    """A stopped zygote does not answer: requests are served cold within their time."""
     d = serve("--pool", "1")
     z = d.zygote()
     os.kill(z, signal.SIGSTOP)
@@ -231,7 +231,7 @@ def test_zygote_that_hangs_delays_nothing(serve):
 
 
 def test_zygote_that_hangs_while_it_loads_delays_nothing(serve):
-    """The one before was killed, the next does not come to its end: kernels start cold."""
+    """The previous zygote was killed, and the next one does not finish loading: kernels start cold."""
     d = serve("--pool", "1")
     old = d.zygote()
     os.kill(old, signal.SIGKILL)
@@ -258,8 +258,8 @@ def test_preload_is_there_before_the_import(serve, daemon):
     r = d.execute("import sys\nprint('numpy' in sys.modules)\nimport numpy\nfloat(numpy.arange(10).sum())")
     assert r["stdout"] == "True\n", r["stdout"]
     assert r["result"]["text/plain"] == "45.0"
-    assert daemon.execute("import sys; 'numpy' in sys.modules")["result"]["text/plain"] == "False", "only who asked has it"
-    assert "numpy" not in d.execute("sorted(globals())")["result"]["text/plain"], "imported, but not in the way of names"
+    assert daemon.execute("import sys; 'numpy' in sys.modules")["result"]["text/plain"] == "False", "a module is loaded without a request"
+    assert "numpy" not in d.execute("sorted(globals())")["result"]["text/plain"], "a preloaded module is a name in the namespace"
 
 
 def test_preload_of_a_missing_module_is_reported_and_not_fatal(serve):
@@ -277,11 +277,11 @@ def test_preload_of_invalid_names(serve, value):
 
 
 def test_preload_that_fails_in_odd_ways(serve, short_dir):
-    """Modules of the standard library that print, warn or ask when they are imported."""
+    """Modules of the standard library that print, warn or ask at their import."""
     d = serve("--preload", "this,antigravity,idlelib.idle,turtle")
     assert d.health()["status"] == "healthy"
     r = d.execute("print('mine')")
-    assert r["stdout"] == "mine\n" and r["stderr"] == "", "what a preload printed is not in anybody's output"
+    assert r["stdout"] == "mine\n" and r["stderr"] == "", "the output of a preload is in a result"
 
 
 # ---- all at once ----------------------------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def reachable(d):
 
 
 def test_a_hundred_clients_that_leave_at_once(serve):
-    """Nobody waits for the answers: nothing may be left of them."""
+    """No client waits for the answers: nothing of them may be left."""
     d = serve("--pool", "2")
     body = b'{"code": "import time; time.sleep(30)", "timeout": 60}'
     request = b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
@@ -333,7 +333,7 @@ def test_a_hundred_clients_that_leave_at_once(serve):
 
 
 def test_memory_and_descriptors_are_steady(serve):
-    """Many sandboxes later both processes have what they had."""
+    """After many sandboxes both processes have the same memory and descriptors as before."""
     d = serve("--pool", "1")
 
     def quiet():

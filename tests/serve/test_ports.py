@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_ports.py - Services in sandboxes, reached through the daemon: what passes, who passes, and what never does."""
+"""test_ports.py - Services in sandboxes, reached through the daemon: requests, callers, and data that must not pass."""
 import hashlib
 import http.client
 import http.cookiejar
@@ -69,7 +69,7 @@ def test_open_ports_are_bounded(box):
 
 
 def test_a_cell_comes_when_it_is_needed(box):
-    """A sandbox that has not run anything yet has no cell; the request gets it one, and nobody listens there."""
+    """A sandbox that has not run anything has no cell; the request makes one, in which nothing listens."""
     url = box.post("/ports/8000").json["url"]
     r = box.daemon.get(url[url.index("/v1/"):])
     assert r.status == 502 and r.error["code"] == "port_closed" and "8000" in r.error["message"]
@@ -88,7 +88,7 @@ def test_ledger_and_metrics_tell(box, daemon):
     mine = [line for line in lines if line["sandbox"] == box.name and line["event"].startswith("port.")]
     assert [(line["event"], line["port"], line["owner"]) for line in mine] == \
         [("port.open", s.port, "local"), ("port.close", s.port, "local")]
-    assert s.token not in json.dumps(lines) and s.token not in daemon.log_text(), "a token is written nowhere"
+    assert s.token not in json.dumps(lines) and s.token not in daemon.log_text(), "a token is in a log"
 
 
 # ---- what passes -------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_large_download_in_bounded_memory(box, daemon):
 
 
 def test_client_that_does_not_read(box, daemon):
-    """The service is made to wait; the daemon keeps a queue and no more."""
+    """The service waits; the daemon keeps only a queue."""
     s = honest(box)
     before = memory_kb(daemon.pid)
     with socket.socket() as c:
@@ -204,7 +204,7 @@ def test_client_that_does_not_read(box, daemon):
 
 
 def test_service_that_does_not_read(box, daemon):
-    """A client that sends more than anybody takes is made to wait."""
+    """A client that sends more than the service reads must wait."""
     s = Service(box, "import socket, sys, time\nl = socket.create_server(('127.0.0.1', int(sys.argv[1])))\nprint('ready')\nc = l.accept()\n"
                 "time.sleep(1000)", str(port := free_port()), port=port)
     before = memory_kb(daemon.pid)
@@ -242,7 +242,7 @@ def test_websocket(service):
 
 
 def test_end_of_the_clients_stream_passes(box, daemon):
-    """After a switch of protocols the service hears the end, and can still answer."""
+    """After a switch of protocols the service receives the end of the stream, and can still answer."""
     s = Service(box, "import socket, sys\nl = socket.create_server(('127.0.0.1', int(sys.argv[1])))\nprint('ready')\nc = l.accept()[0]\n"
                 "while b'\\r\\n\\r\\n' not in c.recv(65536): pass\n"
                 "c.sendall(b'HTTP/1.1 101 Go\\r\\nUpgrade: Echo\\r\\nConnection: upgrade\\r\\n\\r\\nearly ')\n"
@@ -274,7 +274,7 @@ def test_headers_of_the_daemon_stay_outside(service):
     assert (h["x-forwarded-for"], h["x-forwarded-proto"]) == ("127.0.0.1", "http")
     assert h["x-forwarded-host"] == "127.0.0.1:%d" % service.box.daemon.port
     assert h["x-forwarded-prefix"] == service.own[:-1]
-    # Without a token file none of these is the daemon's.
+    # Without a token file none of these is a token of the daemon.
     assert (h["x-mine"], h["authorization"], h["x-api-key"]) == ("passes", "Basic eDp5", "the service's")
 
 
@@ -288,7 +288,7 @@ def test_headers_for_the_whole_origin_are_dropped(service):
 
 
 def test_pages_have_no_origin(service):
-    """Its own policy is kept beside ours: a browser enforces both."""
+    """The service's own policy is kept beside ours: a browser enforces both."""
     c = http.client.HTTPConnection("127.0.0.1", service.box.daemon.port, timeout=60)
     c.request("GET", service.path + "answer", headers=answer_with(200, ("Content-Security-Policy", "script-src *")))
     r = c.getresponse()
@@ -300,8 +300,8 @@ def test_pages_have_no_origin(service):
 
 
 def test_the_token_does_not_reach_other_sites(service):
-    """It is in the address of the page. A browser tells nobody where a request came from, whatever the service wishes; and
-    the service is not told either."""
+    """The token is in the address of the page. A browser does not send this address to other sites, whatever the service sets; and
+    the service does not get it either."""
     for wish in ((), ("Referrer-Policy", "unsafe-url"), ("Referrer-Policy", "no-referrer-when-downgrade")):
         c = http.client.HTTPConnection("127.0.0.1", service.box.daemon.port, timeout=60)
         c.request("GET", service.path + "answer", headers=answer_with(200, *([wish] if wish else [])))
@@ -319,12 +319,12 @@ def test_pages_without_origin_may_call_their_service(service):
     r = service.request("OPTIONS", "x", headers={"Origin": "null", "Access-Control-Request-Method": "PUT"})
     assert r.status == 204 and r.headers["access-control-allow-methods"] == "*"
     r = service.get("answer", headers={"Origin": "http://other", **answer_with(200, ("Access-Control-Allow-Origin", "http://other"))})
-    assert r.headers["access-control-allow-origin"] == "http://other", "with anybody else it is the service's affair"
+    assert r.headers["access-control-allow-origin"] == "http://other", "another header of the service was removed"
     assert service.get("sw.js", headers={"Service-Worker": "script"}).error["code"] == "service_worker"
 
 
 def test_cookies_are_confined(service):
-    """A browser-like jar: what the service sets comes back to it, below its own path, and to nobody else."""
+    """With a cookie jar as in a browser: cookies of the service come back to it, below its own path, and to no other service."""
     r = service.get("answer", headers=answer_with(200, ("Set-Cookie", "sid=1; Path=/app; Domain=127.0.0.1; HttpOnly")))
     assert r.headers["set-cookie"] == "caisson-port-sid=1; HttpOnly; Path=%sapp" % service.path
     jar = http.cookiejar.CookieJar()
@@ -360,9 +360,9 @@ def test_tokens_of_ports(box, daemon):
         r = daemon.get(a.own[:-1] + "~" + wrong + "/x")
         assert r.status == 404 and r.error["code"] == "no_such_port", r
     assert daemon.get(a.path + "x", headers={"Host": "evil.example"}).status == 421
-    # The token is in no browser's pocket: pages of other sites may use it when they were given it.
+    # No browser sends the token by itself: pages of other sites may use it if they were given it.
     assert a.get("x", headers={"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}).status == 200
-    # The owner's own address is guarded like everything else of the daemon.
+    # The owner's own address is guarded like all other routes of the daemon.
     for h in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
         assert daemon.get(a.own + "x", headers=h).error["code"] == "forbidden_origin"
         assert daemon.post(a.own[:-1], {}, headers=h).error["code"] == "forbidden_origin"
@@ -389,16 +389,16 @@ def test_owners(serve, tmp_path):
             assert r.status == 404
         h = seen(d.get(s.own + "x", token=ALICE))["headers"]
         assert "authorization" not in h
-        # The port's token opens the port and nothing else.
+        # The port's token opens only the port.
         assert d.get(box.url, token=s.token).status == 401
         assert seen(d.get(s.path + "x"))["target"] == "/x"
-        # The daemon's tokens do not pass, for any owner and any way in; others do.
+        # The daemon's tokens do not pass, for any owner and on any way in; other tokens do.
         for given in ({"Authorization": "Bearer " + ALICE}, {"Authorization": "Bearer " + BOB}, {"X-API-Key": BOB}):
             h = seen(d.get(s.path + "x", headers=given))["headers"]
             assert "authorization" not in h and "x-api-key" not in h and BOB not in json.dumps(h)
         h = seen(d.get(s.path + "x", headers={"Authorization": "Bearer of-the-service"}))["headers"]
         assert h["authorization"] == "Bearer of-the-service"
-        # Two owners may have sandboxes of one name: the token says which is meant.
+        # Two owners may have sandboxes of one name: the token determines which one.
         d.token = BOB
         with Box(d, name) as other:
             d.token = None
@@ -428,7 +428,7 @@ NO_ANSWERS = [
 
 
 def test_answers_that_are_none(box):
-    """Each of them is refused, whatever comes of it, and the daemon keeps nothing of it. (One has a header of a gigabyte.)"""
+    """Each of these invalid answers is refused, and the daemon keeps nothing of it. (One has a header of a gigabyte.)"""
     before = memory_kb(box.daemon.pid)
     for data, kw in NO_ANSWERS:
         s = raw(box, data, **kw)
@@ -446,7 +446,7 @@ BROKEN = [
 
 
 def test_answers_that_break_off(box):
-    """The client sees that what it has is not all."""
+    """The client sees that the answer is incomplete."""
     for data in BROKEN:
         s = raw(box, data)
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
@@ -457,7 +457,7 @@ def test_answers_that_break_off(box):
 def test_answers_before_they_are_asked(box):
     s = raw(box, OK + b"Content-Length: 5\r\n\r\nearlyHTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled", read=False, hold=True)
     for answer in box.daemon.raw(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % s.path.encode() * 2, 2):
-        assert (answer.status, answer.body) == (200, b"early"), "what follows an answer is nobody's"
+        assert (answer.status, answer.body) == (200, b"early"), "bytes after an answer were passed on"
 
 
 def test_interim_answers_are_dropped(box):
@@ -473,7 +473,7 @@ def test_answers_without_content(box):
 
 
 def test_answer_before_the_request_was_sent(service):
-    """It is told, and the rest of the request is not waited for."""
+    """The client gets the answer, and the rest of the request is not waited for."""
     with service.box.daemon.connect() as c, c.makefile("rb") as f:
         c.sendall(b"PUT %sdeaf HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nsome" % service.path.encode())
         r = read_response(f)
@@ -487,7 +487,7 @@ def test_switch_to_something_else(box):
 
 
 def test_full_backlog_delays_nothing_else(box):
-    """A listener that never accepts: its callers wait, pid 1 does not."""
+    """A listener that never accepts: its clients wait, pid 1 does not."""
     s = Service(box, "import socket, sys, time\nl = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=0)\nprint('ready')\ntime.sleep(1000)",
                 str(port := free_port()), port=port)
     socks = [box.daemon.connect() for _ in range(8)]
@@ -502,13 +502,13 @@ def test_full_backlog_delays_nothing_else(box):
 
 
 def test_no_process_is_needed(daemon):
-    """A sandbox that has as many processes as it may have is reached all the same."""
+    """A sandbox at its limit of processes can still be reached."""
     with Box(daemon, pids=16) as box:
         s = Service(box, "import os, socket, sys, time\nl = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
                     "try:\n while True:\n  if os.fork() == 0: time.sleep(1000)\nexcept BlockingIOError: print('ready')\n"
                     "while True:\n c = l.accept()[0]\n c.recv(65536)\n c.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\nhere')\n c.close()\n",
                     str(port := free_port()), port=port)
-        assert "pids limit" in box.exec("true")["stderr"], "nothing else can be started"
+        assert "pids limit" in box.exec("true")["stderr"], "the sandbox is not at its limit"
         assert s.get("x").body == b"here"
 
 
@@ -557,14 +557,14 @@ def test_the_end_of_a_port_ends_its_connections(box, daemon, how):
             pid, = [p for p in daemon.processes() if name_of(p) == "caisson-init" and has_child_of(p, s)]
             os.kill(pid, 9)
         assert w.read() == (None, b"")
-        try:    # a service that is killed ends its stream like one that is done: there was no length to miss
+        try:    # a killed service ends its stream like one that is done: without a length, nothing is missing
             assert len(list(e.chunks())) == 1 and how in ("stop", "kill")
         except ConnectionError:
             pass
         r = read_response(f)
         assert r.status in ((404,) if how == "close" else (409,) if how == "remove" else (409, 502)), r
     if how == "kill":
-        # The sandbox has another cell, in which nothing listens; while it is being missed, 503 and Retry-After.
+        # The sandbox has another cell, in which nothing listens; until it is noticed, 503 and Retry-After.
         assert wait_until(lambda: s.get("x").error["code"] == "port_closed")
     elif how != "stop":
         assert s.get("x").error["code"] == "no_such_port"
@@ -572,7 +572,7 @@ def test_the_end_of_a_port_ends_its_connections(box, daemon, how):
 
 
 def has_child_of(init, service):
-    """Whether this pid 1 is that of the cell where the service runs."""
+    """Whether this pid 1 belongs to the cell of the service."""
     for task in os.listdir("/proc"):
         if task.isdigit():
             try:
@@ -631,7 +631,7 @@ while True: threading.Thread(target=serve, args=(l.accept()[0],), daemon=True).s
 
 
 def talk(s, data):
-    """Send all of it and say the end, while reading everything."""
+    """Send everything and close the direction, while reading everything."""
     with s, s.makefile("rb") as f:
         s.settimeout(60 * SLOW)
         assert f.readline() == b"220 hello\n"
@@ -647,7 +647,7 @@ def talk(s, data):
 
 @pytest.mark.parametrize("over", ["tcp", "unix", "tls"])
 def test_a_port_here(serve, short_dir, over):
-    """Any TCP, through a port of this machine: also who speaks first, and the end of each stream."""
+    """Any TCP, through a port of this machine: also services that send first, and the end of each direction."""
     flags, kw = [], {}
     if over == "tls":
         cert, key = short_dir / "cert", short_dir / "key"
@@ -669,7 +669,7 @@ def test_a_port_here(serve, short_dir, over):
     try:
         host, _, number = here.stdout.readline().decode().strip().rpartition(":")
         assert host == "127.0.0.1"
-        if over == "tls":   # the end of one direction cannot be said there
+        if over == "tls":   # TLS cannot close one direction
             with socket.create_connection((host, int(number)), 60 * SLOW) as s, s.makefile("rb") as f:
                 assert f.readline() == b"220 hello\n"
                 s.sendall(b"x" * 100000)

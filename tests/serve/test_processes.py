@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_processes.py - Processes in the background: started, asked about, fed, signalled, waited for, removed."""
+"""test_processes.py - Processes in the background: start, state, input, signals, waiting, removal."""
 import base64
 
 import pytest
@@ -134,7 +134,7 @@ def children_of(box, p):
 def test_wait(box):
     p = box.start("cat", stdin=True)
     assert p.post("/wait", {"timeout": 0}).json["state"] == "running"
-    assert p.post("/wait", {"timeout": 1}).json["state"] == "running", "after its time it is answered as it is"
+    assert p.post("/wait", {"timeout": 1}).json["state"] == "running", "the wait was not answered after its time"
     waiting = [Later(lambda: p.wait(60)) for _ in range(3)]
     p.post("/stdin", {"close": True})
     assert [w.result()["exit_code"] for w in waiting] == [0, 0, 0]
@@ -159,7 +159,7 @@ def test_remove(box):
     r = waiting.result()
     assert r.status == 404 and r.error["code"] == "no_such_process"
     assert box.processes() == {}
-    assert wait_until(lambda: b"sleep" not in children_of(box, p)), "its group is gone"
+    assert wait_until(lambda: b"sleep" not in children_of(box, p)), "processes of its group are left"
     r = box.daemon.request("DELETE", p.url)
     assert r.status == 404 and r.error["code"] == "no_such_process"
 
@@ -171,7 +171,7 @@ def test_timeout(box):
 
 
 def test_no_timeout_of_its_own(box):
-    """Longer than an execution may take by default would be too long for a test: it must not even have the field."""
+    """A test cannot wait longer than an execution may take by default: check that the process has no timeout at all."""
     p = box.start("sleep", "1000")
     assert p.about()["state"] == "running" and "limit" not in p.about()
 
@@ -179,7 +179,7 @@ def test_no_timeout_of_its_own(box):
 def test_what_it_leaves_behind_lives(box):
     p = box.start("sh", "-c", "sleep 1000 & echo gone")
     assert p.wait()["exit_code"] == 0 and p.output() == b"gone\n"
-    assert wait_until(lambda: b"sleep" in children_of(box, p)), "it has its name only when the shell's child has become it"
+    assert wait_until(lambda: b"sleep" in children_of(box, p)), "the process did not start"
 
 
 def test_it_keeps_its_sandbox_alive(daemon):
@@ -261,7 +261,7 @@ def test_terminal_input(box):
 
 
 def test_a_terminal_that_its_program_let_go(box):
-    """Nobody has it open for a while: that is no hang-up, and what is written later still arrives."""
+    """For a while no process has the terminal open: this is not a hang-up, and later output still arrives."""
     p = box.start("sh", "-c", "echo one; exec 0<&- 1>&- 2>&-; sleep 0.5; echo two > /dev/tty; sleep 0.5; exit 7", pty=True)
     end = p.wait()
     assert end["exit_code"] == 7, end
@@ -276,7 +276,7 @@ def test_at_most_64_run(daemon):
         all_of_them = [box.start("sleep", "1000") for _ in range(64)]
         r = box.post("/processes", {"cmd": "true"})
         assert r.status == 429 and r.error["code"] == "too_many_processes"
-        assert box.exec("true")["ok"], "commands are not processes of the table"
+        assert box.exec("true")["ok"], "a command is in the list of processes"
         all_of_them[0].post("/signal", {"signal": "KILL"})
         all_of_them[0].wait()
         assert box.start("true").wait()["exit_code"] == 0

@@ -62,8 +62,8 @@ def test_put_and_link(server, box, bucket, name):
     assert server.get(box, "pre/fix/" + name) == b"hello " * 1000
     assert get(r.link) == b"hello " * 1000
     if not server.is_minio:
-        return  # that one does not look at signatures of links
-    # The link is for this object, and cannot be bent.
+        return  # that server does not check signatures of links
+    # The link is for this object, and cannot be changed.
     with pytest.raises(urllib.error.HTTPError) as e:
         get(r.link.replace("X-Amz-Expires=60", "X-Amz-Expires=6000"))
     assert e.value.code == 403
@@ -104,7 +104,7 @@ def test_file_that_ends_early_is_not_put(server, box, bucket):
     r = bucket.put([b"x" * (1 << 20)] * 20, key="short-parts", size=40 << 20)
     assert r.code != 0
     assert server.get(box, "pre/fix/short-parts") is None
-    if server.is_minio:  # the other one does not list uploads
+    if server.is_minio:  # the other server does not list uploads
         assert server.uploads(box) == 0
 
 
@@ -113,7 +113,7 @@ def test_unknown_place_and_wrong_keys(server, box, bucket, tmp_path):
     last, _ = bucket.pull(place="other")
     assert last.code != 0 and "configured" in last.msg
     if not server.is_minio:
-        return  # the other one does not look at keys
+        return  # the other server does not check keys
     wrong = Bucket(server, tmp_path / "wrong", "--place=box=s3://" + box, keys=(server.keys()[0], "wrong"))
     last, tar = wrong.pull()
     assert last.code != 0 and "403" in last.msg and "wrong" not in last.msg.replace("SignatureDoesNotMatch", "")
@@ -189,8 +189,8 @@ def test_push_puts_and_removes(server, box, bucket):
     tree = {"keep": b"k", "change": b"new!", "same-size": b"abd", "n": None, "n/added": b"added", "link": ("l", "keep")}
     r = bucket.push(tar_of(tree))
     assert r.code == 0, r.msg
-    assert "'link'" in r.msg  # what a bucket cannot hold is said
-    assert (r.files, r.total_files) == (6, 6)  # three put, three gone
+    assert "'link'" in r.msg  # things that a bucket cannot hold are reported
+    assert (r.files, r.total_files) == (6, 6)  # three put, three removed
     assert server.keys_of(box) == ["pre/fix/change", "pre/fix/keep", "pre/fix/n/added", "pre/fix/same-size"]
     assert server.get(box, "pre/fix/change") == b"new!" and server.get(box, "pre/fix/same-size") == b"abd"
     assert bucket.look().changed == 0
@@ -214,7 +214,7 @@ def test_push_finds_conflicts(server, box, bucket):
     r = bucket.push(tar_of({"a": b"1", "b": b"1", "c": b"1", "new": b"ours"}))
     assert r.code != 0 and "'new'" in r.msg
     assert server.get(box, "pre/fix/new") == b"theirs"
-    r = bucket.push(tar_of({"a": b"ours", "b": b"1", "c": b"1"}))  # others may write what we do not
+    r = bucket.push(tar_of({"a": b"ours", "b": b"1", "c": b"1"}))  # others may write objects that we do not
     assert r.code == 0, r.msg
     assert server.get(box, "pre/fix/a") == b"ours" and server.get(box, "pre/fix/new") == b"theirs"
 
@@ -257,7 +257,7 @@ def test_keys_that_are_no_paths_are_refused_by_name(odd, key):
     last, tar = b.pull()
     assert last.code != 0 and "1 keys" in last.msg and "'fine'" not in last.msg, last.msg
     assert key[:10].replace("\0", "?").replace("\n", "?") in last.msg
-    assert tar == b"" and len(s.asked) == 1  # nothing was even asked for
+    assert tar == b"" and len(s.asked) == 1  # no object was requested
 
 
 @pytest.mark.slow
@@ -310,7 +310,7 @@ def test_an_object_that_changed_meanwhile(odd, status, body):
     _, b = odd([("a", b"12345")], behave=lambda h, o: h.say(status, body))
     last, tar = b.pull()
     assert last.code != 0 and "'a'" in last.msg and "changed" in last.msg, last.msg
-    assert not tar.endswith(bytes(1024))  # it cannot be taken for whole
+    assert not tar.endswith(bytes(1024))  # it cannot be mistaken for a whole archive
 
 
 # ---- trouble ---------------------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_nobody_waits(server, box, bucket):
     fill(server, box, {"a": b"x" * 5000000})
     read, write = os.pipe()
     job = Job(bucket, PULL, write, place="box")
-    os.read(read, 1000)  # it is under way, and the pipe is full
+    os.read(read, 1000)  # the job runs, and the pipe is full
     os.close(job.answers)
     os.close(read)
     assert wait_until(lambda: not children(bucket.worker))
@@ -357,7 +357,7 @@ def test_nobody_waits(server, box, bucket):
 
 @pytest.mark.slow
 def test_tls_is_verified(server, box, tmp_path):
-    """By name, through the resolver that is left to it; by a certificate of the operator's, and by no other."""
+    """By name, through the resolver that it may still use; by the operator's certificate, and by no other."""
     cert, other = certificate(tmp_path, "ours"), certificate(tmp_path, "other")
     with TlsRelay(cert, server.port) as relay:
         url = "https://localhost:%d" % relay.port
@@ -376,7 +376,7 @@ def test_tls_is_verified(server, box, tmp_path):
 
 @pytest.mark.slow
 def test_mounted_by_rclone(server, box, tmp_path):
-    """FUSE, as docs/s3.md has it: the operator mounts, sandboxes read."""
+    """FUSE, as in docs/s3.md: the operator mounts, sandboxes read."""
     if os.geteuid() != 0 or not shutil.which("rclone") or not os.path.exists("/dev/fuse"):
         pytest.skip("needs root, /dev/fuse and rclone (apt-get install rclone fuse3)")
     server.put(box, "team/a.txt", b"from the bucket")
@@ -390,11 +390,11 @@ def test_mounted_by_rclone(server, box, tmp_path):
     try:
         assert wait_until(lambda: p.poll() is not None or os.path.ismount(where))
         if p.poll() is not None:
-            pytest.skip("rclone can not mount here: it ended with %d" % p.returncode)
+            pytest.skip("rclone cannot mount here: it ended with %d" % p.returncode)
         r = integ_lib.run("run", "--mount", "%s:/data:ro" % where, "--lang", "bash", "cat /data/a.txt; echo x > /data/b || true")
         assert r.code == 0 and r.out.startswith(b"from the bucket"), r
         r = integ_lib.run("run", "--mount", "%s:/data:rw" % where, "true")
-        assert r.code != 0 and b"id-mapped" in r.err  # and says why
+        assert r.code != 0 and b"id-mapped" in r.err  # with the reason
     finally:
         subprocess.run(["umount", "-l", str(where)], check=False)
         p.kill()
@@ -407,14 +407,14 @@ FULL = pytest.mark.skipif(os.environ.get("CAISSON_S3_FULL") != "1", reason="a gi
 
 
 def peak_kib(pid):
-    """The most memory that the processes below @pid ever had, one by one."""
+    """The peak memory of each process below @pid."""
     most = 0
     for child in Path("/proc/%d/task/%d/children" % (pid, pid)).read_text().split():
         try:
             status = Path("/proc/%s/status" % child).read_text()
         except OSError:
             continue
-        if "VmHWM:" in status:  # one that has just ended has none
+        if "VmHWM:" in status:  # a process that has just ended has none
             most = max(most, int(status.split("VmHWM:")[1].split()[0]))
     return most
 
@@ -446,7 +446,7 @@ def test_a_gigabyte_in_flat_memory(server, box, bucket):
             left -= len(part)
             if left % (64 << 20) == 0:
                 most = max(most, peak_kib(bucket.worker))
-        assert job.wait().code == 0  # first: it is not over before this is read
+        assert job.wait().code == 0  # first: it cannot end before this is read
         f.read()
     assert got.digest() == wanted.digest()
     assert 0 < most < 64 << 10, most
@@ -478,7 +478,7 @@ def test_it_has_no_power(server, bucket, whose):
         assert fields["Seccomp"] == "2"
     if os.geteuid() == 0:
         assert all(int(u) != 0 for u in fields["Uid"].split())
-    # Nor are the keys where others could read them.
+    # Others cannot read the keys either.
     assert b"secret" not in Path("/proc/%d/environ" % pid).read_bytes()
     assert b"secret" not in Path("/proc/%d/cmdline" % pid).read_bytes()
 
@@ -521,7 +521,7 @@ def test_artifacts_have_links(serve, server, box):
         data = get(a["link"])
         assert len(data) == a["size"] and hashlib.sha256(data).hexdigest() == a["sha256"]
     assert server.keys_of(box) == ["artifacts/local/arty/%s" % p for p in sorted(found)]
-    # A secret of one process is nowhere else.
+    # A secret of one process is in no other.
     secret = server.keys()[1].encode()
     for pid in (d.keeper, d.pid):
         assert secret not in Path("/proc/%d/environ" % pid).read_bytes()
@@ -544,7 +544,7 @@ def test_mcp_answers_with_links(serve, server, box, tmp_path):
 
 @pytest.mark.slow
 def test_artifacts_without_the_bucket(serve, server, box):
-    """Those who cannot have a link still have the file."""
+    """Files without a link can still be read."""
     d = serve("--s3-endpoint", "http://127.0.0.1:9", env={**seed_env(server, box)})
     b = Box(d, "arty")
     r = b.post("/execute", {"code": "open('f.txt', 'w').write('here')"}).json
@@ -604,7 +604,7 @@ def workspace(d):
 
 
 def worker(d):
-    """The caisson-bucket that works: below the one that makes it."""
+    """The worker of caisson-bucket: the child of the process that was started."""
     def find():
         first = next((p for p in children(d.pid) if name_of(p) == "caisson-bucket"), 0)
         return next((p for p in children(first) if name_of(p) == "caisson-bucket"), None)
@@ -614,12 +614,12 @@ def worker(d):
 def kill_worker(d):
     old = worker(d)
     os.kill(old, signal.SIGKILL)
-    assert wait_until(lambda: worker(d) not in (None, old)), "there is no other"
+    assert wait_until(lambda: worker(d) not in (None, old)), "the worker was not replaced"
 
 
 @pytest.mark.slow
 def test_killed_it_is_replaced(serve, server, box):
-    """Idle, and in the middle of a push: all of it is in the bucket in the end, and the front is the same."""
+    """Idle, and in the middle of a push: all of it is in the bucket in the end, and the front is the same process."""
     server.put(box, "team/first", b"1")
     d = start(serve, server, box)
     front = d.pid
@@ -655,12 +655,12 @@ def test_workspace_comes_from_a_bucket_and_goes_back(serve, server, box):
         settled(d)
         assert server.keys_of(box) == ["other", "team/a.txt", "team/d/b.txt", "team/e/f/c.txt"]
         assert server.get(box, "team/a.txt") == b"new" and server.get(box, "team/e/f/c.txt") == b"added"
-    # Files that others put there meanwhile are there for the next one.
+    # Files that others put there meanwhile are in the next sandbox.
     server.put(box, "team/d/b.txt", b"from elsewhere")
     with Box(d, workspace="data:ro") as b:
         assert sh(b, "cat /workspace/d/b.txt") == "from elsewhere"
     assert d.request("DELETE", "/v1/workspaces/data").status == 204
-    assert len(server.keys_of(box)) == 4  # the bucket keeps what it has
+    assert len(server.keys_of(box)) == 4  # the bucket keeps its content
     assert wait_until(lambda: os.listdir(d.state / "buckets") == [])
 
 
@@ -704,9 +704,9 @@ def test_bucket_that_is_away_is_waited_for(serve, tmp_path):
             commit(b)
             assert wait_until(lambda: "error" in state(d))
             assert state(d)["state"] in ("changed", "pushing")
-        with Box(d, workspace="data:ro") as b:  # nothing is lost, and it can be used
+        with Box(d, workspace="data:ro") as b:  # nothing is lost, and the workspace can be used
             assert sh(b, "cat /workspace/a") == "2"
-        d.stop()  # nor is it forgotten
+        d.stop()  # and the upload is still pending
         s.start()
         d.start()
         d.wait_ready()
@@ -717,7 +717,7 @@ def test_bucket_that_is_away_is_waited_for(serve, tmp_path):
 
 
 def test_a_bucket_that_hangs_delays_nothing_else(serve):
-    """While it takes what was committed, and does not: the workspace is looked at, opened and committed to."""
+    """While it takes a commit and does not end: the workspace can be read, opened and committed to."""
     held, go = threading.Event(), threading.Event()
 
     def put(handler):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_sandboxes.py - Sandboxes with a name: made, found, used, stopped, removed; whose they are; what outlives the daemon."""
+"""test_sandboxes.py - Sandboxes with a name: made, found, used, stopped, removed; their owners; and the next daemon."""
 import hashlib
 import json
 import os
@@ -52,7 +52,7 @@ def test_what_a_new_one_says(daemon):
 
 
 def test_the_receipt_of_a_sandbox_in_which_nothing_runs(daemon, box):
-    """Its kernel died: the layers are still vouched for, and the receipt says that nothing is there to be looked at."""
+    """Its kernel died: the layers are still reported, and the receipt reports that no process runs."""
     execute(daemon, box, "x = 1")
     r = daemon.get("%s/%s" % (V1, box)).json["receipt"]
     assert r["running"] is True and r["commands"]["seccomp"] == "filter" and r["enforced"] is True, r
@@ -164,7 +164,7 @@ def test_names_belong_to_owners(serve, tmp_path):
         nothing = d.request(method, V1 + "/nothing" + tail, body, token=bert)
         assert r.status == 404 and r.body == nothing.body and r.error["code"] == "no_such_sandbox", (tail, r)
     assert d.get(V1, token=bert).json == {"sandboxes": []}
-    assert create(d, "job", token=bert)["executions"] == 0, "his own of the same name"
+    assert create(d, "job", token=bert)["executions"] == 0, "bob did not get a sandbox of his own"
     assert d.get(V1 + "/job", token=anna).json["owner"] == "anna"
 
 
@@ -175,7 +175,7 @@ def test_deadline_and_extension(daemon):
     longer = create(daemon, timeout_seconds=3)["name"]
     r = daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 600})
     assert r.status == 200 and r.json["expires_at"]
-    short = create(daemon, timeout_seconds=3)["name"]  # made after it: gone after it would be
+    short = create(daemon, timeout_seconds=3)["name"]  # made after it: its time ends later
     assert wait_until(lambda: daemon.get("%s/%s" % (V1, short)).status == 404), "its time was over"
     assert daemon.get("%s/%s" % (V1, longer)).status == 200
     assert daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 0}).status == 422
@@ -213,7 +213,7 @@ def test_run_shell_reads_its_stdin(daemon):
     with Events(daemon, "POST", "/v1/run_shell", {"script": "cat", "stdin": "streamed", "stream": True}) as events:
         assert "streamed" in str(list(events))
     assert daemon.post("/v1/run_shell", {"script": "cat", "stdin": "x", "timeout": 1 << 30}).status == 422
-    assert wait_until(lambda: daemon.health()["sandboxes"]["live"] == len(daemon.get(V1).json["sandboxes"])), "each is gone after it"
+    assert wait_until(lambda: daemon.health()["sandboxes"]["live"] == len(daemon.get(V1).json["sandboxes"])), "a sandbox outlived its call"
 
 
 def test_idle_ones_are_reaped_but_never_one_in_use(daemon):
@@ -231,7 +231,7 @@ def test_too_many(serve):
     assert r.status == 429 and r.error["code"] == "busy" and int(r.headers["retry-after"]) >= 1
     assert d.get(V1 + "/three").status == 404
     assert d.post(V1 + "/two/kill", {}).json["state"] == "stopped"
-    create(d, "three")   # one that does not run takes no place
+    create(d, "three")   # a sandbox that does not run takes no place
 
 
 # ---- the end ----------------------------------------------------------------------------------------------------------
@@ -260,13 +260,13 @@ def test_stop_does_not_wait_for_ever(daemon, box):
     assert run.result().status in (200, 409)
 
 
-# In place of node: an interpreter that is not ready for a minute, but once /workspace/quick is there.
+# In place of node: an interpreter that is not ready for a minute, or until /workspace/quick exists.
 SLOW_NODE = "#!/bin/sh\n[ -e /workspace/quick ] && PATH=/usr/local/bin:/usr/bin:/bin exec node \"$@\"\ntouch /workspace/starts\nexec sleep 100\n"
 
 
 @pytest.fixture
 def slow(daemon):
-    """A sandbox whose javascript takes long to start. A function that asks for such code, and waits until its kernel is on its way."""
+    """A sandbox whose javascript takes long to start. A function that runs such code, and waits until its kernel is starting."""
     name = create(daemon, env={"PATH": "/workspace/bin:/usr/bin:/bin"})["name"]
     url = "%s/%s" % (V1, name)
     assert daemon.request("PUT", url + "/files?path=bin/node&parents=true&mode=755", SLOW_NODE.encode()).status in (200, 201)
@@ -282,7 +282,7 @@ def slow(daemon):
 
 @pytest.mark.parametrize("end", ["stop", "kill", "delete"])
 def test_an_end_while_a_kernel_starts(daemon, slow, end):
-    """Executions that waited for a kernel report the stop that ended it, and so do those behind; nothing is started anew for them."""
+    """Executions that waited for a kernel report the stop that ended it, and so do later ones; no kernel is started for them."""
     url, run = slow
     waits = [run()]
     waits += [Later(lambda c=c: daemon.post(url + "/execute", {"code": c})) for c in ("1", "2")]
@@ -294,7 +294,7 @@ def test_an_end_while_a_kernel_starts(daemon, slow, end):
 
 
 def test_a_kernel_that_was_killed_while_it_started(daemon, slow):
-    """It was killed with the code of another language that did not end in time: the next execution gets another one."""
+    """It was killed together with code of another language that did not end in time: the next execution gets another kernel."""
     url, run = slow
     first = run()
     assert daemon.post(url + "/interrupt", {}).status in (200, 202) and first.result().json["ok"] is False
@@ -417,7 +417,7 @@ def test_sandboxes_outlive_the_daemon_as_records(serve):
     e = again.post(V1 + "/named/execute", {"code": "1"})
     assert e.status == 409 and e.error["code"] == "sandbox_stopped", e
     r = again.execute("'x' in globals()", session_id="session")
-    assert r["result"]["text/plain"] == "False" and r["epoch"] == 1, "a session goes on, empty, and says so"
+    assert r["result"]["text/plain"] == "False" and r["epoch"] == 1, "the session did not report that its state is lost"
     assert again.request("DELETE", V1 + "/named").status == 204
     assert create(again, "named")["executions"] == 0
     again.stop()
@@ -426,7 +426,7 @@ def test_sandboxes_outlive_the_daemon_as_records(serve):
 
 
 def test_what_can_not_be_written_down_does_not_run(serve, tmp_path):
-    """The ledger's disk is full: nothing runs, and all is well again when there is room."""
+    """The ledger's disk is full: nothing runs, and everything works again when there is room."""
     if os.geteuid() != 0:
         pytest.skip("needs a file system of its own: root")
     where = tmp_path / "small"
@@ -443,7 +443,7 @@ def test_what_can_not_be_written_down_does_not_run(serve, tmp_path):
         except OSError:
             os.close(fd)
         r = None
-        for _ in range(200):   # what is left of the last page of the ledger
+        for _ in range(200):   # the rest of the last page of the ledger
             r = d.post(V1 + "/job/execute", {"code": "open('/workspace/ran', 'a').write('x')"})
             if r.status != 200:
                 break
@@ -551,5 +551,5 @@ def test_create_with_a_key(daemon):
     assert first.status == 201 and daemon.post(V1, {"name": name}, headers=key).body == first.body
     daemon.request("DELETE", "%s/%s" % (V1, name))
     again = daemon.post(V1, {"name": name}, headers=key)
-    assert again.status == 201 and again.body == first.body, "answered again, not made again"
+    assert again.status == 201 and again.body == first.body, "it was made again"
     assert daemon.get("%s/%s" % (V1, name)).status == 404

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_secrets.py - Secrets by name: where they come from, who gets them, and where they never appear."""
+"""test_secrets.py - Secrets by name: their sources, their owners, and the places where they must not appear."""
 import contextlib
 import json
 import os
@@ -34,7 +34,7 @@ def private(path, text, mode=0o600):
 
 
 def starts(where, *flags, **kw):
-    """A daemon that must refuse to start: what it said."""
+    """A daemon that must refuse to start: its message."""
     d = Daemon(where, *flags, wait=False, **kw)
     try:
         assert d.p.wait(30) == 125, d.log_text()
@@ -97,7 +97,7 @@ def test_plain_secrets_are_variables_of_everything_in_the_sandbox(world):
 def test_what_can_not_be_had_is_refused_by_name(world, asked, code, words):
     r = world.daemon.post("/v1/sandboxes", {"name": unique("box"), "secrets": asked})
     assert r.status == 422 and r.error["code"] == code and r.error["field"] == "secrets" and words in r.error["message"], r
-    assert not any(n in r.body.decode() for n in ("SAID_KEY", "VARIABLE_KEY", "canary")), "others are not told"
+    assert not any(n in r.body.decode() for n in ("SAID_KEY", "VARIABLE_KEY", "canary")), "another owner learns the names of secrets"
 
 
 def test_a_secret_of_another_owner_is_as_one_that_does_not_exist(world):
@@ -143,7 +143,7 @@ def test_sources_that_can_not_be_read_stop_the_start(where):
 
 
 def processes_of(pid):
-    """It and everything below it."""
+    """The process and all its descendants."""
     out, todo = [], [pid]
     while todo:
         p = todo.pop()
@@ -168,7 +168,7 @@ def files_below(*roots):
         for d, _, names in os.walk(root):
             for n in names:
                 path = os.path.join(d, n)
-                with contextlib.suppress(FileNotFoundError):  # a live daemon's records come and go
+                with contextlib.suppress(FileNotFoundError):  # records of a live daemon appear and disappear
                     if stat.S_ISREG(os.lstat(path).st_mode):
                         yield path
 
@@ -200,19 +200,19 @@ def test_values_are_nowhere_outside_of_the_sandbox(world, where):
         assert len(outside) >= 3, "keeper, front, warden"
         proc = ["/proc/%d/%s" % (p, n) for p in outside for n in ("environ", "cmdline", "maps", "status", "comm")]
         assert found(words, proc) == []
-        # The same search finds them where they belong, and in the file that they came from.
+        # The same search finds them in the sandbox, and in the file that they came from.
         assert found(words, ["/proc/%d/environ" % p for p in pids if in_cell(p)])
         sources = {str(where / "secrets"), str(where / "say")}
         assert set(found(words, files_below(where))) == sources
         assert sleeper.about()
-        # No core: a process that is made to crash leaves none, and its memory cannot be had by its own user.
+        # No core: a process that is made to crash leaves none, and its own user cannot read its memory.
         limits = open("/proc/%d/limits" % daemon.pid).read()
         assert "Max core file size        0 " in limits
     assert set(found(words, files_below(where))) == sources
 
 
 def test_the_environment_of_the_daemon_does_not_go_into_cells(world):
-    """The same with what a daemon's environment often holds."""
+    """The same with secrets that are often in a daemon's environment."""
     with Box(world.daemon) as box:
         names = {line.partition("=")[0] for line in box.exec("env")["stdout"].splitlines()}
         assert not {n for n in names if n.startswith(("OUR_SECRET_", "CAISSON_", "AWS_", "SSH_"))} and "PATH" in names

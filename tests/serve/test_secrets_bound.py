@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_secrets_bound.py - Secrets that never enter: a placeholder in the sandbox, the value at the one host that it is for."""
+"""test_secrets_bound.py - Bound secrets: a placeholder in the sandbox, the value only at its host."""
 import base64
 import http.server
 import json
@@ -25,7 +25,7 @@ PLACEHOLDER = re.compile("caisson-secret-[0-9a-f]{32}")
 
 
 class Api:
-    """An HTTPS server that keeps what it was asked, and can be asked to say it back."""
+    """An HTTPS server that keeps its requests, and can return them."""
 
     def __init__(self, tls, directory):
         asked, self.open = [], []
@@ -65,7 +65,7 @@ class Api:
                     self.reply(self.headers.get("Authorization", "").encode())
                 elif self.path == "/agent":
                     self.reply(self.headers.get("User-Agent", "").encode())
-                elif self.path.endswith("/live"):  # until somebody ends it
+                elif self.path.endswith("/live"):  # until the connection ends
                     self.send_response(101)
                     self.send_header("Upgrade", "websocket")
                     self.send_header("Connection", "Upgrade")
@@ -238,7 +238,7 @@ def test_the_value_reaches_the_host_and_never_the_sandbox(world):
         # Not in a body either.
         shell(box, "curl -sS --fail -d token=$API_KEY %s" % world.url())
         assert world.api.last()[3] == ("token=" + placeholders[0]).encode()
-    assert wait_until(lambda: "secret.use" in json.dumps(world.ledger())), "the ledger tells of each use"
+    assert wait_until(lambda: "secret.use" in json.dumps(world.ledger())), "a use is not in the ledger"
 
 
 def test_two_sandboxes_have_nothing_of_each_other(world):
@@ -246,23 +246,23 @@ def test_two_sandboxes_have_nothing_of_each_other(world):
         mine, yours = (shell(b, "echo $API_KEY").strip() for b in (one, two))
         assert mine != yours
         shell(two, "curl -sS --fail -H 'X-Api-Key: %s' %s" % (mine, world.url()))
-        assert world.api.last()[2]["x-api-key"] == mine, "a placeholder is its own sandbox's"
+        assert world.api.last()[2]["x-api-key"] == mine, "two sandboxes have the same placeholder"
         cas = [shell(b, "tail -n 12 $SSL_CERT_FILE") for b in (one, two)]
-        assert cas[0] != cas[1], "an authority each"
+        assert cas[0] != cas[1], "two sandboxes have the same authority"
 
 
 def test_a_placeholder_sent_elsewhere_stays_one(world):
     entries = [world.at(), world.at("other.test"), world.at("git.test")]
     with world.box("API_KEY@api.test", "GIT_PASSWORD@git.test", egress=entries) as box:
         key, password = shell(box, "echo $API_KEY $GIT_PASSWORD").split()
-        # other.test is not looked into: its TLS is its own, and needs its own certificate.
+        # The gate does not end TLS to other.test: it has its own certificate.
         box_ca = "/tmp/ca.pem"
         box.shell("cat > %s <<'E'\n%s\nE" % (box_ca, world.good[0].read_text()))
         shell(box, "curl -sS --fail --cacert %s -H 'X-Api-Key: %s' %s" % (box_ca, key, world.url("other.test")))
         assert world.api.last()[2]["X-Api-Key"] == key
         r = box.shell("curl -sS --cacert $SSL_CERT_FILE %s" % world.url("other.test"))
-        assert r["exit_code"] == 60, "only hosts of secrets are looked into: %r" % r
-        # git.test is, with another secret.
+        assert r["exit_code"] == 60, "the gate ended TLS to a host without secrets: %r" % r
+        # It does for git.test, which has another secret.
         shell(box, "curl -sS --fail -H 'X-Api-Key: %s' %s" % (key, world.url("git.test")))
         assert world.api.last()[2]["x-api-key"] == key
     assert wait_until(lambda: "secret.stray" in json.dumps(world.ledger()))
@@ -278,7 +278,7 @@ def test_a_secret_in_a_response_header_becomes_the_placeholder_again(world):
 
 
 def test_a_value_is_put_into_headers_for_credentials_alone(world):
-    """A value that a server logs or sends back is mostly another one: there the request is refused, and says so."""
+    """Servers log other headers and send them back: there the gate refuses the request, with the reason."""
     with world.box("TIED_KEY@api.test", "CUSTOM_KEY@api.test") as box:
         n = len(world.api.asked)
         for header in ("User-Agent: $TIED_KEY", "Referer: https://x/$TIED_KEY", "X-Request-Id: $TIED_KEY", "Cookie: a=$TIED_KEY", "Authorization: $CUSTOM_KEY",
@@ -287,7 +287,7 @@ def test_a_value_is_put_into_headers_for_credentials_alone(world):
             assert " 403 " in out and world.tied not in out and world.custom not in out, out
             name, key = header.split(":")[0].lower(), "CUSTOM_KEY" if "CUSTOM" in header else "TIED_KEY"
             assert "the secret %s is not for the header %s" % (key, name) in out, out
-        assert len(world.api.asked) == n, "and the host was not asked"
+        assert len(world.api.asked) == n, "the request reached the host"
         shell(box, "curl -sS --fail -H \"Authorization: Bearer $TIED_KEY\" -H \"x-custom: $CUSTOM_KEY\" -b \"a=$CUSTOM_KEY\" -A plain %s" % world.url())
         got = world.api.last()[2]
         assert got["authorization"] == "Bearer " + world.tied and got["x-custom"] == world.custom and got["cookie"] == "a=" + world.custom
@@ -311,7 +311,7 @@ def test_git_over_https_with_basic_credentials(world):
         out = shell(box, "git clone -q https://git:$GIT_PASSWORD@git.test:%d/repo.git r && git -C r log --format=%%s" % world.api.port)
         assert out == "one commit\n"
         r = box.shell("git clone -q https://git:wrong@git.test:%d/repo.git q" % world.api.port)
-        assert r["exit_code"] != 0, "the positive control: without the password there is nothing"
+        assert r["exit_code"] != 0, "void: the host answers without the password"
 
 
 def test_node(world):
@@ -413,7 +413,7 @@ def ruled(world):
 
 
 def test_headers_that_define_a_request(world, ruled):
-    """A server may take a method or a path from a header: the method is judged as the request's own is, the path is refused."""
+    """A server may take a method or a path from a header: the gate judges the method like the request's own, and refuses the path."""
     def ask(header, method="POST", path="/v1/chat/7/send"):
         return shell(ruled, "curl -sS -X %s -d x -H '%s' -w '\\n%%{http_code}' '%s'" % (method, header, world.url(path=path))).rpartition("\n")
     before = len(world.api.asked)
@@ -430,7 +430,7 @@ def test_headers_that_define_a_request(world, ruled):
     ("X-HTTP-Method: " + "GET," * 40,), ("X_Original_URL: /admin",), ("X-Original-URI: /admin",), ("X-Forwarded-Uri: /admin",), ("X-Forwarded-Path: /admin",),
     ("X-Forwarded-Method: DELETE",), ("X_Forwarded_Uri: /admin",)], ids="; ".join)
 def test_every_header_that_defines_a_request(world, ruled, headers):
-    """A server may go by any of several, and by other spellings of their names."""
+    """A server may use any of several headers, and other spellings of their names."""
     def ask(*lines):
         return shell(ruled, "curl -sS -w '\\n%%{http_code}' %s '%s'" % (" ".join("-H '%s'" % line for line in lines), world.url(path="/v1/x"))).rpartition("\n")
     assert ask("X-HTTP-Method-Override: GET", "X-HTTP-Method: get", "X_Other: DELETE")[2] == "200"
@@ -460,7 +460,7 @@ print(got.decode("latin-1"))
 
 
 def talk(box, port, data, tls=True):
-    """All that comes back for these bytes, until the connection ends."""
+    """All bytes that come back for these bytes, until the connection ends."""
     r = box.post("/execute", {"code": TALK % {"port": port, "data": data, "tls": tls}, "timeout": 20}).json
     assert r["exit_code"] == 0, r
     return r["stdout"]
@@ -476,11 +476,11 @@ def bare(method, path, host, *more):
 
 @pytest.mark.parametrize("method", ["DELETE", "GET"])
 def test_a_body_is_no_second_request(world, method):
-    """A server that does not read a body would take it for a request that nobody judged."""
+    """A server that does not read a body would take it for a request that no rule has judged."""
     hidden = bare("DELETE", "/admin", "internal.test")
     with world.box(egress=["GET,DELETE %s/v1/*" % world.at()]) as box:
         port, host, before = world.api.port, world.at(), len(world.api.asked)
-        # Control: several requests without bodies are answered over one connection, and the hidden one is refused in the open.
+        # Control: several requests without bodies are answered over one connection, and the hidden one is refused when it is sent openly.
         got = talk(box, port, bare("GET", "/v1/a", host) + bare(method, "/v1/b", host) + bare("DELETE", "/admin", host, "Connection: close"))
         assert [got.count("HTTP/1.1 %d" % s) for s in (200, 403)] == [2, 1], got
         got = talk(box, port, with_body(method, "/v1/c", host, hidden) + bare("GET", "/v1/d", host, "Connection: close"))
@@ -493,7 +493,7 @@ def test_a_body_is_no_second_request(world, method):
 
 
 def test_a_body_is_no_request_to_another_host(world):
-    """In plain, without rules: the host of each request is checked, and a body names none."""
+    """Over plain HTTP, without rules: the host of each request is checked, but a body has no host."""
     port, host = world.plain.port, world.at(server=world.plain)
     with world.box(egress=[host]) as box:
         before = len(world.plain.heads)
@@ -503,7 +503,7 @@ def test_a_body_is_no_request_to_another_host(world):
 
 
 def test_a_second_answer_stays_outside(world):
-    """A server that goes on in spite of `Connection: close`: what it says after the first answer is not for the sandbox."""
+    """A server that ignores `Connection: close`: bytes after its first answer do not reach the sandbox."""
     answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n%s"
     heard = []
 
@@ -556,7 +556,7 @@ def test_rules_that_could_be_read_in_two_ways(world, entry):
 def test_rules_that_come_later_hold_at_once(world):
     with world.box(egress=[world.at()]) as box:
         box.shell("cat > ca.pem <<'E'\n%s\nE" % world.good[0].read_text())
-        # A connection that is open, and not looked into yet.
+        # An open connection that does not end in the gate yet.
         python(box, """
             import socket, ssl
             s = ssl.create_default_context(cafile="ca.pem").wrap_socket(socket.create_connection(("api.test", %d)), server_hostname="api.test")
@@ -599,11 +599,11 @@ def put_rules(world, box, *rules):
 
 
 def test_a_rule_that_is_withdrawn_takes_its_connections(world):
-    """A WebSocket and an answer that goes on are judged again by method and path, and the server sees their end at once."""
+    """A WebSocket and a long answer are judged again by method and path, and the server sees their end at once."""
     with world.box("API_KEY@api.test", egress=["GET %s/v1/*" % world.at(), "GET %s/v2/*" % world.at()]) as box:
         python(box, LIVE % world.api.port + "ws, events, kept = live('/v1/live'), live('/v1/events'), live('/v2/live')")
         assert sorted(world.api.open) == ["/v1/events", "/v1/live", "/v2/live"]
-        put_rules(world, box, "GET %s/v1/*", "GET,POST %s/v2/*")  # the control: others that allow the same leave them alone
+        put_rules(world, box, "GET %s/v1/*", "GET,POST %s/v2/*")  # the control: other rules that allow the same keep them
         assert python(box, "print(ticks(ws), ticks(kept))") == "b'tick\\n' b'tick\\n'\n" and len(world.api.open) == 3
         put_rules(world, box, "POST %s/v1/*", "GET %s/v2/*")
         assert wait_until(lambda: world.api.open == ["/v2/live"]), world.api.open
@@ -629,27 +629,27 @@ def test_bound_values_are_in_no_cell_and_no_file(world):
         pids = processes_of(world.daemon.keeper)
         names = ("environ", "cmdline", "maps", "status", "comm")
         assert found(world.values, ["/proc/%d/%s" % (p, n) for p in pids for n in names]) == []
-        assert found([shell(box, "echo $API_KEY").strip()], ["/proc/%d/environ" % p for p in pids if in_cell(p)]), "the search finds what is there"
+        assert found([shell(box, "echo $API_KEY").strip()], ["/proc/%d/environ" % p for p in pids if in_cell(p)]), "void: the search finds no value"
         assert set(found(world.values, files_below(world.where))) == {str(world.where / "secrets")}
         assert memory_of(world.daemon.pid, world.tied) == 0, "a secret that is tied to a host is not in the front"
         gate = gate_of(world.daemon.pid)
-        assert memory_of(gate, world.tied) > 0, "the search finds it in the gate"
-        assert memory_of(supervisor_of(world.daemon.pid), world.tied) == 0, "who starts gates passes them on unread"
+        assert memory_of(gate, world.tied) > 0, "void: the search does not find the value in the gate"
+        assert memory_of(supervisor_of(world.daemon.pid), world.tied) == 0, "the gate supervisor has the value in its memory"
         assert sleeper.about()
 
 
 def test_host_that_echoes_the_secret(world):
-    """The one way by which a bound value gets into a sandbox, which docs/secrets.md names; and what shuts it: rules for paths."""
+    """The one way in which a bound value gets into a sandbox, which docs/secrets.md names; and rules for paths, which prevent it."""
     ask = "curl -sS -D /dev/stderr -H \"Authorization: Bearer $TIED_KEY\" %s 2>&1; env"
     with world.box("TIED_KEY@api.test") as box:
-        assert world.tied in shell(box, ask % world.url(path="/say-back")), "the control: in a body it comes back"
-        assert world.tied not in shell(box, ask % world.url(path="/mirror")), "in a header it does not"
+        assert world.tied in shell(box, ask % world.url(path="/say-back")), "void: the host did not repeat the value in a body"
+        assert world.tied not in shell(box, ask % world.url(path="/mirror")), "the value came back in a header"
     with world.box("TIED_KEY@api.test", egress=["GET %s/v1/*" % world.at(), "GET %s/mirror" % world.at()]) as box:
         n = len(world.api.asked)
         for path in ("/say-back", "/v1/../say-back", "/v1/%2e%2e/say-back", "//say-back", "/v1/..%2fsay-back", "/mirror/../say-back"):
             out = shell(box, ask.replace("curl", "curl --path-as-is") % world.url(path=path))
             assert " 403 " in out and world.tied not in out, (path, out)
-        assert len(world.api.asked) == n, "and the host was not asked"
+        assert len(world.api.asked) == n, "the request reached the host"
         assert world.tied not in shell(box, ask % world.url(path="/mirror"))
         assert shell(box, ask % world.url(path="/v1/x")).count(" 200 ") == 1 and world.api.last()[2]["authorization"] == "Bearer " + world.tied
         pids = [p for p in processes_of(world.daemon.keeper) if in_cell(p)]
@@ -657,7 +657,7 @@ def test_host_that_echoes_the_secret(world):
 
 
 def memory_of(pid, text):
-    """How often it is in the memory of a process."""
+    """How often the value is in the memory of a process."""
     hits = 0
     with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb") as mem:
         for line in maps:
@@ -665,7 +665,7 @@ def memory_of(pid, text):
             if "r" not in mode or "[v" in line:
                 continue
             begin, end = (int(x, 16) for x in area.split("-"))
-            if end - begin > 1 << 30:  # what a sanitizer has reserved
+            if end - begin > 1 << 30:  # memory that a sanitizer has reserved
                 continue
             try:
                 mem.seek(begin)
@@ -695,7 +695,7 @@ def test_a_front_that_is_killed_costs_no_placeholder(world):
 
 
 def rewrite(world, text):
-    """Another file under the same name, and SIGHUP; when it was read."""
+    """Write another file under the same name, send SIGHUP, and wait until it was read."""
     d, names = world.daemon, ("caisson_secrets_reloads_total", "caisson_secrets_rejected_total")
     before = sum(d.metrics()[n] for n in names)
     private(world.where / "secrets.new", text).rename(world.where / "secrets")
@@ -704,7 +704,7 @@ def rewrite(world, text):
 
 
 def test_secrets_are_read_again(world):
-    """SIGHUP: what is bound is the new value from the next request on, what is plain in new sandboxes; a broken file changes nothing."""
+    """SIGHUP: a bound secret has its new value from the next request on, a plain one in new sandboxes; an invalid file changes nothing."""
     file = world.where / "secrets"
     old = file.read_text()
     fresh, third = canary("fresh"), canary("third")
@@ -716,38 +716,38 @@ def test_secrets_are_read_again(world):
             rewrite(world, old.replace(world.key, fresh) + "THIRD_KEY@api.test=%s\n" % third)
             shell(box, ask)
             assert world.api.last()[2]["x-api-key"] == fresh and world.api.last()[2]["x-auth-token"] == world.tied
-            assert shell(plain, "echo $API_KEY") == world.key + "\n", "what was given is not taken back"
+            assert shell(plain, "echo $API_KEY") == world.key + "\n", "a plain secret changed in an existing sandbox"
             with Box(world.daemon, secrets=["API_KEY"]) as later, world.box("THIRD_KEY@api.test") as bound:
                 assert shell(later, "echo $API_KEY") == fresh + "\n"
                 shell(bound, "curl -sS --fail -H \"X-Api-Key: $THIRD_KEY\" %s" % world.url())
                 assert world.api.last()[2]["x-api-key"] == third
-            # broken: its words, and the values before
+            # invalid: its message, and the previous values
             rewrite(world, "API_KEY=%s\nnonsense\n" % canary("broken"))
             why = world.daemon.log("secrets_refused")[-1]["why"]
             assert "--secrets-file" in why and "line 2" in why, why
             shell(box, ask)
             assert world.api.last()[2]["x-api-key"] == fresh
             assert world.daemon.post("/v1/sandboxes", {"name": unique(), "secrets": ["NEVER_KEY"]}).status == 422
-            # a gate that dies meanwhile is followed by one that has them too
+            # a gate that replaces a killed one has the new values too
             n = world.daemon.metrics()["caisson_gate_restarts_total"]
             os.kill(gate_of(world.daemon.pid), signal.SIGKILL)
             assert wait_until(lambda: world.daemon.metrics()["caisson_gate_restarts_total"] == n + 1)
             shell(box, ask)
             assert world.api.last()[2]["x-api-key"] == fresh and world.api.last()[2]["x-auth-token"] == world.tied
-            # one that is taken away has no value any more, and is told as having strayed
+            # a removed secret has no value any more, and its placeholder is reported as stray
             rewrite(world, old.replace("TIED_KEY@api.test", "TIED_KEY@other.test"))
             shell(box, ask)
             assert world.api.last()[2]["x-api-key"] == world.key and PLACEHOLDER.fullmatch(world.api.last()[2]["x-auth-token"])
             assert "secret.stray" in [e["event"] for e in world.ledger() if e["sandbox"] == box.name]
         events = [e for e in world.ledger() if e["event"].startswith("secrets.")]
         assert {e["event"] for e in events} == {"secrets.load", "secrets.reject"}
-        assert found([fresh, third], files_below(world.where)) == [], "nowhere but in the file, which is gone"
+        assert found([fresh, third], files_below(world.where)) == [], "the value is still somewhere"
     finally:
         rewrite(world, old)
 
 
 def test_a_secret_that_is_withdrawn_takes_its_connections(world):
-    """A tunnel that was opened with it ends; one that was opened with another secret, or with the same one and a new value, goes on."""
+    """A tunnel that was opened with the secret ends; one with another secret, or with the same one and a new value, stays."""
     old = (world.where / "secrets").read_text()
     try:
         with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box:

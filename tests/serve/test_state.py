@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_state.py - The state directory: one daemon at a time, whatever lies in it, and a disk that is full or read-only."""
+"""test_state.py - The state directory: one daemon at a time, any content, and a disk that is full or read-only."""
 import contextlib
 import os
 import signal
@@ -19,7 +19,7 @@ DB = "store/state.db"
 
 
 def fails(state, *args):
-    """A start that must not succeed. Returns the one line that says why."""
+    """A start that must fail. Returns the one line with the reason."""
     p = subprocess.run([str(BIN), "serve", "--state", str(state), "--listen", "none", "--pool", "0", *map(str, args)],
                        env=clean_env(CAISSON_STATE=None), capture_output=True, timeout=HANG)
     lines = p.stderr.decode().splitlines()
@@ -142,14 +142,14 @@ def test_killed_and_started_again(serve):
 
 
 def test_killed_while_it_starts(serve):
-    """At many moments of a start: the next one is always well."""
+    """At many moments of a start: the next start always works."""
     d = serve()
     stop(d)
     for i in range(8):
         for p in (d.state / "store").iterdir():
             p.unlink()
         d.start()
-        time.sleep(0.01 * i)  # another moment each time; which one does not matter
+        time.sleep(0.01 * i)  # another moment each time; any will do
         d.p.kill()
         d.end()
         d.kill()
@@ -244,7 +244,7 @@ def test_damaged_store_is_put_aside(serve, damage):
 
 
 def test_stores_of_others_are_not_followed(serve, tmp_path):
-    """A link that a front which was taken over might leave: root neither reads nor writes what it names."""
+    """A link that a taken-over front might leave: root neither reads nor writes its target."""
     d = serve("--pool", "1")
     stop(d)
     secret = tmp_path / "secret"
@@ -260,7 +260,7 @@ def test_stores_of_others_are_not_followed(serve, tmp_path):
 
 @pytest.fixture
 def disk(short_dir):
-    """A small disk of its own: a directory, and a way to mount it again with other options."""
+    """A small disk of its own: a directory, and a function that mounts it again with other options."""
     where = short_dir / "disk"
     where.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", where], capture_output=True).returncode:
@@ -276,7 +276,7 @@ def remount(where, options):
 
 
 def fill(where):
-    """All that is left of it. Returns the ballast."""
+    """Fill the rest of it. Returns the filler."""
     ballast = where / "ballast"
     with open(ballast, "wb", buffering=0) as f:
         with contextlib.suppress(OSError):
@@ -299,7 +299,7 @@ def test_disk_full_at_the_start(serve, disk):
     assert "No space left" in line and str(d.state) in line, line
     ballast.unlink()
     restart(d)
-    assert aside(d) == [], "a full disk is no damage"
+    assert aside(d) == [], "a full disk was taken for damage"
 
 
 @needs_root
@@ -308,7 +308,7 @@ def test_disk_full_while_it_serves(serve, disk):
     d.execute("x = 1", session_id="kept")
     ballast = fill(disk)
     for _ in range(5):
-        # The ledger has what is left of its last page, and what the journals of cells that end give back: now and then it can be written.
+        # The ledger has the rest of its last page, and space that journals of ending cells free: sometimes it can be written.
         for r in (d.try_execute("print(1)"), d.try_execute("x", session_id="kept")):
             assert r.status == 200 or r.status == 503 and r.error, r
         assert d.health()["status"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_stream.py - Output while it happens: Server-Sent Events and WebSockets, also for clients that do not read."""
+"""test_stream.py - Live output: Server-Sent Events and WebSockets, also for clients that do not read."""
 import json
 import os
 import time
@@ -21,7 +21,7 @@ def text(events, kind="stdout"):
 
 
 def test_events_arrive_while_the_code_runs(daemon):
-    """The code goes on only when we have seen its first line and said so, with an interrupt."""
+    """The code continues only after this test has seen its first line and interrupted it."""
     name = unique()
     code = "import time\ntry:\n    print('first', flush=True)\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('second')"
     with daemon.stream(code, session_id=name, timeout=110) as s:
@@ -74,7 +74,7 @@ def test_refusals_before_a_stream_are_plain_errors(daemon):
 
 
 def test_refusal_in_a_stream(daemon):
-    """Begun already when it is found out: the last event says it, in the shape of all errors."""
+    """The stream has begun already: the last event has the error, in the common form."""
     name = unique()
     busy = daemon.begin("import time; time.sleep(60)", session_id=name, timeout=100)
     assert wait_until(lambda: daemon.sessions().get(name, {}).get("state") == "busy")
@@ -97,7 +97,7 @@ def test_unfinished_character_at_the_end_is_not_lost(daemon):
     with daemon.stream("import os\nos.write(1, b'end \\xe2\\x82')\nNone") as s:
         events = s.all()
     assert text(events).startswith("end ") and events[-1][1]["stdout"].startswith("end \ufffd"), events
-    assert len(text(events)) > 4, "what the result shows, the stream shows too"
+    assert len(text(events)) > 4, "the stream lacks output of the result"
 
 
 def test_stream_is_not_cut_at_the_cap(daemon):
@@ -131,7 +131,7 @@ FLOOD = "import os\nb = b'x' * 65535 + b'\\n'\nfor i in range(%d): os.write(1, b
 
 
 def test_reader_that_stops_slows_the_code_down(daemon):
-    """50 MB for somebody who does not read: the code waits, the daemon does not grow, and the deadline holds."""
+    """50 MB for a client that does not read: the code waits, the daemon does not grow, and the deadline holds."""
     peak, before = Peak(daemon.pid), all_output(daemon)
     began = time.monotonic()
     with Stream(daemon, {"code": FLOOD, "stream": True, "timeout": 3}, receive_buffer=4096) as s:
@@ -149,7 +149,7 @@ def test_reader_that_stops_slows_the_code_down(daemon):
 
 
 def test_slow_reader_gets_everything(daemon):
-    """Nothing of 8 MB is lost on the way to a client that is slower than the code."""
+    """Nothing of 8 MB is lost for a client that is slower than the code."""
     n = 8 * MIB // 65536
     peak = Peak(daemon.pid)
     with Stream(daemon, {"code": FLOOD.replace(str(50 * MIB // 65536), str(n)), "stream": True, "timeout": 60}, receive_buffer=4096) as s:
@@ -164,12 +164,12 @@ def test_slow_reader_gets_everything(daemon):
 
 
 def all_output(daemon):
-    """The bytes that ever came out of any cell."""
+    """The number of bytes that all cells have written."""
     return daemon.metrics()["caisson_output_bytes_total"]
 
 
 def held_up(daemon, before):
-    """No more output comes out of any cell: what is to be had fills the pipes on the way to somebody who does not read."""
+    """No cell writes any more: the output fills the pipes towards a client that does not read."""
     seen = [-1]
 
     def still():
@@ -183,7 +183,7 @@ MIXED = ("import os\nfor i in range(%d):\n    os.write(1, b'%%d,' %% i * 40000)\
 
 
 def test_order_of_events_for_a_reader_that_stops(daemon):
-    """Displays wait in the pipe as the text does: whenever it is read, the one is not before the other."""
+    """Displays wait in the pipe like text: whenever they are read, the order is kept."""
     n, before = 120, all_output(daemon)
     with Stream(daemon, {"code": "from IPython.display import clear_output\n" + MIXED % n, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
         assert held_up(daemon, before)
@@ -203,7 +203,7 @@ def test_order_of_events_for_a_reader_that_stops(daemon):
 
 @pytest.mark.parametrize("how", ["interrupt", "timeout"])
 def test_end_of_code_that_waits_for_a_reader(daemon, how):
-    """Between text and displays, held up by back-pressure: it hears of its end, and its variables stay."""
+    """Between text and displays, blocked by back-pressure: the code ends on interrupt, and its variables stay."""
     name, before = unique(), all_output(daemon)
     with daemon.websocket() as w:
         w.run("x = 41", session_id=name)
@@ -218,7 +218,7 @@ def test_end_of_code_that_waits_for_a_reader(daemon, how):
 
 
 def test_death_of_code_that_waits_for_a_reader(daemon):
-    """Its output before its end is not lost, nor is the manner of its end."""
+    """Neither its output nor the manner of its end is lost."""
     code = "import os\nfor i in range(200):\n    os.write(1, b'x' * 60000)\n    display({'text/plain': 'z'}, raw=True) if i == 199 else 0\nos._exit(9)"
     before = all_output(daemon)
     with Stream(daemon, {"code": code, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
@@ -228,7 +228,7 @@ def test_death_of_code_that_waits_for_a_reader(daemon):
 
 
 def test_background_task_that_displays(daemon):
-    """Between executions nobody sees it, but it does not hang, and the session lives."""
+    """Between executions its display is not shown, but the task does not hang, and the session continues."""
     name = unique()
     code = ("import threading\ndone = threading.Event()\ndef later():\n    display({'image/png': 'A' * 500000}, raw=True)\n    done.set()\n"
             "threading.Timer(0.3, later).start()")
@@ -258,7 +258,7 @@ def test_client_that_leaves_a_flood_cancels_it(daemon):
 
 
 def test_client_that_leaves_a_stream_of_a_session_can_come_back(daemon):
-    """The code goes on, and its events wait."""
+    """The code continues, and its events are kept."""
     name = unique()
     code = "import time, os\nprint(1, flush=True)\nwhile not os.path.exists('/workspace/go'): time.sleep(0.01)\nprint(2)\nx = 'kept'"
     with daemon.stream(code, session_id=name, timeout=110) as s:
@@ -276,14 +276,14 @@ def test_client_that_leaves_a_stream_of_a_session_can_come_back(daemon):
 
 
 def test_sessions_have_records(daemon):
-    """An execution in a session is kept like one in a sandbox: output, events, result; the answer has its place."""
+    """An execution in a session is recorded like one in a sandbox: output, events, result; the answer has its id."""
     name = unique()
     r = daemon.post("/execute", {"code": "print('x' * 20000)", "session_id": name})
     box, answer = "/v1/sandboxes/" + name, r.json
     assert r.headers["x-execution-id"] == answer["execution_id"] and len(answer["execution_id"]) == 32
     about = daemon.get("%s/executions/%s" % (box, answer["execution_id"])).json
     assert about["state"] == "done" and about["result"]["stdout"] == answer["stdout"] and about["result"]["execution_id"] == answer["execution_id"]
-    assert daemon.get("%s/executions/%s/output" % (box, answer["execution_id"])).body == b"x" * 20000 + b"\n", "what was too much for the answer, too"
+    assert daemon.get("%s/executions/%s/output" % (box, answer["execution_id"])).body == b"x" * 20000 + b"\n", "the output that did not fit into the answer is lost"
     with Stream(daemon, {"code": "for i in range(5): print('line', i)\n1/0", "session_id": name, "stream": True}) as s:
         events = s.all()
         execution = s.headers["x-execution-id"]
@@ -294,7 +294,7 @@ def test_sessions_have_records(daemon):
     assert "".join(e["data"] for e in kept if e["type"] == "stdout") == text(events)
     rest = daemon.get("%s/executions/%s/events?cursor=%d" % (box, execution, len(kept) - 1), headers={"Accept": "application/x-ndjson"})
     assert json.loads(rest.body)["type"] == "done"
-    # Without a session nobody can come back, but the answer has its name in the audit log.
+    # Without a session no client can come back, but the answer has its id in the audit log.
     r = daemon.post("/execute", {"code": "1"})
     assert r.headers["x-execution-id"] == r.json["execution_id"]
 
@@ -410,7 +410,7 @@ def test_websocket_second_execution_meanwhile_is_refused(daemon):
     ({"type": "execute", "code": "1", "x": 1}, "unknown_field", "x"), ({"type": "execute", "code": "1", "language": "cobol"}, "unknown_language", "language"),
     ({"type": "execute", "code": "1", "session_id": "../x"}, "invalid_value", "session_id"), ("[" * 1000, "too_deep", None)])
 def test_websocket_bad_messages(daemon, message, code, field):
-    """An error in the one shape, and the socket goes on."""
+    """An error in the common form, and the socket stays open."""
     with daemon.websocket() as w:
         w.send(message)
         m = w.receive()
@@ -445,9 +445,9 @@ def test_websocket_ping_and_fragments(daemon):
     (b"\xc1\x80\0\0\0\0", 1002),                    # a reserved bit
     (b"\x83\x80\0\0\0\0", 1002),                    # a reserved opcode
     (b"\x09\x80\0\0\0\0", 1002),                    # a ping in pieces
-    (b"\x80\x80\0\0\0\0", 1002),                    # the rest of nothing
+    (b"\x80\x80\0\0\0\0", 1002),                    # a continuation without a message
     (b"\x81\x82\0\0\0\0\xff\xfe", 1007),            # not UTF-8
-    (b"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\0\0\0\0x", 1009),  # longer than anything
+    (b"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\0\0\0\0x", 1009),  # longer than allowed
     (b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0x", 1002)],
     ids=["unmasked", "reserved bit", "reserved opcode", "ping in pieces", "rest of nothing", "not UTF-8", "too long", "negative"])
 def test_websocket_breaches_are_closed(daemon, data, code):
@@ -472,7 +472,7 @@ def test_websocket_message_that_is_too_large(serve):
 
 
 def test_websocket_that_closes(daemon):
-    """As for a client that leaves a stream: without a session the code ends, in a session it goes on. Nobody answers it."""
+    """Like a client that leaves a stream: without a session the code ends, in a session it continues. Its questions get no answer."""
     mark, name = "ws-%d" % (os.getpid() % 100000), unique()
     w = daemon.websocket()
     w.execute(call_yourself(mark) + "import time\nprint('up', flush=True)\ntime.sleep(100)", timeout=110)

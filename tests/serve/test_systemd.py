@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_systemd.py - As a service: sockets that were there before, words to the manager, and a unit that gives away little."""
+"""test_systemd.py - As a service: inherited sockets, notifications to the service manager, and a unit with few permissions."""
 import errno
 import os
 import queue
@@ -27,7 +27,7 @@ needs_setpriv = pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpr
 
 
 class Manager:
-    """A listener on NOTIFY_SOCKET, always: such a socket holds only ten messages that nobody took."""
+    """A listener on NOTIFY_SOCKET, always: such a socket holds only ten unread messages."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -91,7 +91,7 @@ def test_sockets_that_were_there_before(tmp_path, short_dir, serve):
 
 
 def start_with(fds, tmp_path, *flags, count=None):
-    """A daemon with these sockets as descriptors 3 and up. Returns its exit code and what it said."""
+    """A daemon with these sockets as descriptors 3 and up. Returns its exit code and its messages."""
     script = "import os, sys\n" \
              "fds = [int(x) for x in sys.argv[1].split(',') if x]\n" \
              "high = [os.dup(fd) for fd in fds]\n" \
@@ -135,14 +135,14 @@ def test_unit_is_valid_and_gives_away_little(tmp_path):
 
 
 def test_the_unit_permits_egress_of_sandboxes():
-    """Egress, packages, registries and buckets are connections of the service: nothing in the unit may cut them off."""
+    """Egress, packages, registries and buckets are connections of the service: the unit must not cut them off."""
     settings = dict(line.split("=", 1) for line in UNIT.read_text().splitlines() if re.match(r"[A-Z]\w+=", line))
     assert not {"IPAddressDeny", "PrivateNetwork", "RestrictNetworkInterfaces"} & set(settings)
     assert {"AF_UNIX", "AF_INET", "AF_INET6"} <= set(settings["RestrictAddressFamilies"].split())
 
 
 def test_the_units_serve_the_unix_socket_alone():
-    """Over TCP a service of root is for root, or for a client with a token: so it is off until somebody has written one."""
+    """Over TCP a service of root serves root, or clients with a token: so TCP is off until the operator configures a token."""
     sockets = re.findall(r"^Listen\w*=(.*)$", (ROOT / "dist/systemd/caisson.socket").read_text(), re.M)
     assert sockets == ["/run/caisson/caisson.sock"]
     assert re.findall(r"^Environment=(.*)$", UNIT.read_text(), re.M) == ["CAISSON_LISTEN=none"], "which `systemctl edit` can change"
@@ -151,7 +151,7 @@ def test_the_units_serve_the_unix_socket_alone():
 
 
 def only_families(families):
-    """A preexec_fn: sockets of these families alone, as systemd filters them."""
+    """A preexec_fn: only sockets of these families, as systemd filters them."""
     load, jump, ret = 0x20, 0x15, 0x06
     program = [(load, 0, 0, 0), (jump, 0, len(families) + 2, 41), (load, 0, 0, 16)]
     program += [(jump, len(families) - i, 0, f) for i, f in enumerate(families)]

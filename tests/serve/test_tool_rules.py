@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_tool_rules.py - Tools of other servers, called from code in a sandbox: who may call what, how often, after whose word.
+"""test_tool_rules.py - Tools of other servers, called from code in a sandbox: permitted tools, budgets, and approval.
 
-The server's own notes (upstream.py) show the calls; the tests do not believe the code.
+The server's own records (upstream.py) show the calls; the tests do not trust the code.
 """
 import hashlib
 import json
@@ -33,7 +33,7 @@ except MCPError as e:
 
 
 class Tools:
-    """A daemon with servers, and what they were asked for."""
+    """A daemon with servers, and the calls that they received."""
 
     def __init__(self, where, *flags, **rules):
         self.where = where
@@ -72,7 +72,7 @@ class Tools:
         return r["stdout"].strip()
 
     def waits(self, n=1):
-        """The approvals that wait, when there are n of them."""
+        """The waiting approvals, when there are n of them."""
         return wait_until(lambda: (lambda a: a if len(a) == n else None)(self.daemon.get("/v1/approvals").json["approvals"]))
 
     def ledger(self, event, **fields):
@@ -127,7 +127,7 @@ def test_without_servers_there_is_nothing(tools, daemon):
 
 @slow
 def test_a_silent_server_costs_an_error_and_not_the_execution(tools):
-    """It hears so before its own time is over: also where that is shorter than the server's to start."""
+    """The code gets the error before its own time is over, also if that is shorter than the server's time to start."""
     box = tools.box(servers=["mute", "plain"])
     r = tools.run(box, CALL % "await mcp_mute.anything()", timeout=3)
     assert r["status"] == "ok" and "MCPError: mute: no answer in" in r["stdout"] and "still starting" in r["stdout"], r
@@ -170,7 +170,7 @@ def test_refused_tool_names_its_rule(tools):
 
 @pytest.mark.parametrize("call", ["mcp_plain.write(text='x')", "mcp_plain.write('x')", "mcp_plain.write({'text': 'x'})", "mcp_servers['plain'].write(1, 2, z=3)"])
 def test_refused_tool_by_its_proxy(tools, call):
-    """The cell does not know its parameters; with any arguments, the answer is that a rule forbids it."""
+    """The cell does not know its parameters; with any arguments, the answer is that a rule forbids the call."""
     box = tools.box(servers=["plain"])
     assert "read-only" in tools.said(box, "await " + call)
     assert [e["tool"] for e in tools.ledger("tool.refused", sandbox=box)] == ["write"] and not tools.calls("plain", "write")
@@ -198,7 +198,7 @@ def test_budget_is_spent_and_survives_a_killed_front(tools):
     tools.daemon.wait_ready()
     assert tools.daemon.get("/v1/sandboxes/" + box).json["spec"]["servers"] == ["plain"]
     assert "tools.budget plain.echo" in tools.said(box, "await mcp_plain.echo(text='d')")
-    # One call is left of three.
+    # One call of three is left.
     assert "x" in tools.said(box, "await mcp_plain.big(bytes=1)")
     assert "tools.budget *" in tools.said(box, "await mcp_plain.big(bytes=1)")
 
@@ -240,8 +240,8 @@ def test_approval_over_rest(tools):
         a, = tools.waits()
         assert (a["sandbox"], a["server"], a["tool"], a["arguments"]) == (box, "asks", "write", '{"text":"ü"}'), a
         assert a["rule"] == "mcpServers.asks.caisson.approve write" and not a["truncated"]
-        assert len(tools.calls("asks")) == n, "it was called before anybody said yes"
-        later.thread.join(4.2 if decision == "approve" else 0)  # longer than the execution may take: its time stands still
+        assert len(tools.calls("asks")) == n, "it was called without approval"
+        later.thread.join(4.2 if decision == "approve" else 0)  # longer than the execution may take: its time is paused
         assert not later.done(), later.result()
         body = {"decision": decision, **({"reason": reason} if reason else {})}
         assert d.post("/v1/approvals/" + a["id"], body).json["id"] == a["id"]
@@ -309,7 +309,7 @@ def test_modern_client_is_asked_twice_and_goes_away(tools):
     assert r["structuredContent"]["stdout"] == ["both"], r
     with pytest.raises(Exception, match="is over"):
         c.call("tools/call", {**params, "inputResponses": {key: yes}, "requestState": state})
-    # Another's state is worth nothing, and so is one for other code.
+    # The state of another owner, or for other code, is invalid.
     other = {**params, "arguments": {"code": "print(1)", "servers": ["asks"]}}
     with pytest.raises(Exception, match="requestState"):
         c.call("tools/call", {**other, "inputResponses": {key: yes}, "requestState": state})
@@ -317,7 +317,7 @@ def test_modern_client_is_asked_twice_and_goes_away(tools):
 
 @slow
 def test_task_asks(tools):
-    """Code that became a task meanwhile asks by the task's status."""
+    """Code that became a task asks through the task's status."""
     c = Modern(tools.daemon, capabilities={"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
     code = "import asyncio\nawait asyncio.sleep(6)\n" + CALL % "await mcp_asks.write(text='late')"
     task = c.call("tools/call", {"name": "run_python", "arguments": {"code": code, "servers": ["asks"], "timeout": 20}})
@@ -336,7 +336,7 @@ def test_task_asks(tools):
 
 @slow
 def test_modern_client_that_never_comes_back(tools):
-    """Its code is told that nobody answered, and ends; so it does when the client goes away while it waits."""
+    """Its code gets the error that nobody answered, and ends; it also ends when the client disconnects while it waits."""
     c = Modern(tools.daemon, capabilities={"elicitation": {}})
     n = len(tools.calls("hasty"))
     params = {"name": "run_python", "arguments": {"code": CALL % "await mcp_hasty.write(text='x')", "servers": ["hasty"]}}
@@ -344,7 +344,7 @@ def test_modern_client_that_never_comes_back(tools):
     assert r["resultType"] == "input_required"
     assert wait_until(lambda: not tools.daemon.get("/v1/approvals").json["approvals"])
     assert wait_until(lambda: tools.daemon.health()["sandboxes"]["busy"] == 0)
-    # Later than all that: the result is there all the same.
+    # Later than all that: the result is still available.
     r = c.call("tools/call", {**params, "inputResponses": {}, "requestState": r["requestState"]})
     assert "nobody answered in 1 s" in r["structuredContent"]["stdout"][0] and len(tools.calls("hasty")) == n
 
@@ -357,7 +357,7 @@ def test_legacy_client_is_asked(tools):
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **c.headers}
     later = Later(lambda: tools.daemon.request("POST", "/mcp", body=body, headers=headers))
     tools.waits()
-    # The stream of the call has the question; its number is the first that this session was asked.
+    # The stream of the call has the question; its number is the first of this session.
     assert c.post({"jsonrpc": "2.0", "id": 1, "result": {"action": "accept", "content": {"approve": True}}}).status == 202
     messages = list(events(later.result().body))
     assert [m["method"] for m in messages if "method" in m] == ["elicitation/create"], messages
@@ -382,7 +382,7 @@ def test_end_of_an_execution_cancels_upstream(tools, how):
         assert tools.daemon.post("/v1/sandboxes/%s/kill" % box, {}).status == 200
     later.result()
     assert wait_until(lambda: len(tools.calls("plain", "cancelled")) == n + 1)
-    # A call is told that its time is over a moment before its execution is.
+    # A call gets its timeout a moment before its execution does.
     assert tools.ledger("tool.end", sandbox=box)[0]["outcome"] == ("timeout" if how == "timeout" else "cancelled")
     assert not tools.daemon.get("/v1/approvals").json["approvals"]
 
@@ -439,7 +439,7 @@ def test_run_python_is_offered_where_there_are_servers(tmp_path, daemon):
 
 @slow
 def test_an_editor_knows_the_tools(tools):
-    """Completion and inspection of proxies over the Jupyter wire: names, arguments and the tool's own documentation."""
+    """Completion and inspection of proxies over Jupyter: names, arguments and the tool's own documentation."""
     box = tools.box(servers=["plain"])
     with Kernel(tools.daemon, start(tools.daemon, env={"KERNEL_SANDBOX": box})["id"]) as k:
         def complete(code):
@@ -460,7 +460,7 @@ def test_an_editor_knows_the_tools(tools):
         assert "Takes its time." in inspect("mcp_plain.slow(", 15)
         assert inspect("mcp_plain.nothing", 17) is None
         assert k.run("(await mcp_plain.echo(text='x'))['tool']").result == {"text/plain": "'echo'"}
-    assert [c["call"] for c in tools.calls("plain") if c["arguments"] == {"text": "x"}], "the server was asked by the code, not by the editor"
+    assert [c["call"] for c in tools.calls("plain") if c["arguments"] == {"text": "x"}], "the editor's request was sent to the server"
 
 
 def test_create_sandbox_over_mcp(tools):

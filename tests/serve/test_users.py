@@ -23,7 +23,7 @@ from serve_lib import clean_env
 pytestmark = needs_root  # to be several users
 NOBODY = 65534
 
-# Sends what it is given on stdin, and shows all that comes back; of an upgrade the first piece. Arguments: address, port, "tls" or "".
+# Sends its stdin, and prints all that comes back; of an upgrade the first piece. Arguments: address, port, "tls" or "".
 CLIENT = """
 import socket, ssl, sys
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 30)
@@ -41,7 +41,7 @@ while data := s.recv(65536):
 
 
 def ask(d, uid, data, address="127.0.0.1", tls=""):
-    """The first answer that a program of this user gets to these bytes."""
+    """The first answer to these bytes for a program of this user."""
     p = subprocess.run([*as_user(uid), "/usr/bin/python3", "-c", CLIENT, address, str(d.port), tls], input=data, capture_output=True, timeout=HANG)
     assert p.returncode == 0, p.stderr.decode()
     return read_response(io.BytesIO(p.stdout))
@@ -72,7 +72,7 @@ def refused(r):
 
 
 def test_only_root_of_a_daemon_of_root(daemon):
-    """Each way in, for root and for somebody: what root gets, and that it is the user alone that makes the difference."""
+    """Each way in, for root and for another user: root is served, and only the user makes the difference."""
     name = unique()
     daemon.execute("secret = 'of root'", session_id=name)
     ways = {
@@ -95,7 +95,7 @@ def test_only_root_of_a_daemon_of_root(daemon):
 
 
 def test_what_is_open_to_all(daemon):
-    """Health, the documentation and where tokens come from: nothing in them is anybody's."""
+    """Health, the documentation and the source of tokens: they contain nothing of an owner."""
     for path in ("/health", "/docs", "/openapi.json", "/"):
         assert ask(daemon, NOBODY, request("GET", path)).status in (200, 307), path
     assert {e["owner"] for e in daemon.log("request") if e["path"] == "/docs" and e["status"] == 200} == {"anonymous"}
@@ -105,13 +105,13 @@ def test_nothing_that_is_sent_makes_a_user(daemon):
     for headers in (["Authorization: Bearer " + "x" * 40], ["X-API-Key: " + "0" * 64], ["X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1"],
                     ["X-Forwarded-User: root", "X-Owner: local"], ["Cookie: user=root"], ["Origin: http://localhost"]):
         assert refused(ask(daemon, NOBODY, request("GET", "/sessions", None, *headers))), headers
-    # The rules about pages come first, as before.
+    # The rules for Host and Origin come first, as before.
     assert ask(daemon, NOBODY, request("GET", "/sessions", None, "Origin: https://evil.example")).status == 403
     assert ask(daemon, 0, request("GET", "/sessions", None, "Origin: https://evil.example")).status == 403
 
 
 def test_a_connection_that_is_used_again_and_again(daemon):
-    """It is asked for once; every request of a connection is judged by it, and the next connection has nothing of it."""
+    """The user is looked up once; every request of the connection is judged by it, and the next connection is looked up again."""
     one = request("GET", "/sessions", None, "Connection: keep-alive")
     for uid, status in ((0, 200), (NOBODY, 401)):
         p = subprocess.run([*as_user(uid), "/usr/bin/python3", "-c", CLIENT, "127.0.0.1", str(daemon.port), ""],
@@ -138,12 +138,12 @@ def socket_of(uid, port):
 
 
 def test_a_peer_that_has_gone_is_unknown(daemon):
-    """The kernel calls a socket that nobody holds root's. A request of somebody who closed at once has no effect, whenever it is read."""
+    """The Linux kernel reports a socket that no process holds as root's. A request of a client that closed at once has no effect, whenever it is read."""
     front = daemon.pid
     for how in ("close", "half", "reset"):
         name = unique("gone")
         s = socket_of(NOBODY, daemon.port)
-        os.kill(front, signal.SIGSTOP)  # so that it looks when all is over
+        os.kill(front, signal.SIGSTOP)  # so that it looks after the end
         try:
             s.sendall(request("POST", "/execute", {"code": "1", "session_id": name}))
             if how == "half":
@@ -191,7 +191,7 @@ def test_the_next_front_knows_as_well(serve):
 
 
 def test_a_daemon_of_an_ordinary_user(users):
-    """That user and root; not another one."""
+    """Serves that user and root, and no other user."""
     d = users()
     assert status_of(d.pid)["Uid"].split()[0] == str(USER)
     assert ask(d, USER, EXECUTE).json["stdout"] == "42\n"
@@ -201,7 +201,7 @@ def test_a_daemon_of_an_ordinary_user(users):
 
 
 def test_who_called_sudo_is_not_asked(serve):
-    """A rule of sudo may allow this one command, and not what a mount of / would."""
+    """A rule of sudo may allow only this command, which is less than a mount of / would give."""
     d = serve("--pool", "0", env={"SUDO_UID": str(USER), "SUDO_GID": str(USER), "SUDO_USER": "somebody"})
     refused(ask(d, USER, EXECUTE))
     assert d.execute("1")["success"]
@@ -224,7 +224,7 @@ def test_the_unix_socket_is_for_whom_its_file_lets(serve, short_dir):
 
 
 def without_sock_diag():
-    """In the child: a kernel that knows no NETLINK_SOCK_DIAG."""
+    """In the child: a Linux kernel without NETLINK_SOCK_DIAG."""
     load, jump, ret = 0x20, 0x15, 0x06
     program = [(load, 0, 0, 0), (jump, 0, 5, 41), (load, 0, 0, 16), (jump, 0, 3, socket.AF_NETLINK), (load, 0, 0, 32), (jump, 0, 1, 4),
                (ret, 0, 0, 0x00050000 | errno.EPROTONOSUPPORT), (ret, 0, 0, 0x7fff0000)]
@@ -233,7 +233,7 @@ def without_sock_diag():
 
 @needs_filters
 def test_a_kernel_that_does_not_tell(serve, tmp_path):
-    """Where nobody can be told from another, there is no daemon on TCP without a token; with one, or without TCP, there is."""
+    """If the daemon cannot identify users, it does not serve TCP without a token; with a token, or without TCP, it starts."""
     p = subprocess.run([str(BIN), "serve", "--state", str(tmp_path / "s"), "--socket", "none", "--listen", "127.0.0.1:%d" % free_port()],
                        env=clean_env(), capture_output=True, timeout=HANG, preexec_fn=without_sock_diag)
     line = p.stderr.decode()
@@ -249,7 +249,7 @@ def test_a_kernel_that_does_not_tell(serve, tmp_path):
 
 
 def test_another_network_namespace_is_not_this_machine(serve, tmp_path):
-    """Its loopback is another one, and an address of it is no loopback address: refused, for every user."""
+    """Its loopback is another one, and its address is not a loopback address: refused, for every user."""
     d = serve("--pool", "0")
     r = subprocess.run(["unshare", "--net", "/usr/bin/python3", "-c",
                         "import os, socket, subprocess\nsubprocess.run(['ip', 'link', 'set', 'lo', 'up'])\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_workspaces.py - Directories that outlive sandboxes: modes, changes, commits, quotas, and whose they are."""
+"""test_workspaces.py - Directories that outlive sandboxes: modes, changes, commits, quotas, and owners."""
 import os
 import signal
 
@@ -117,7 +117,7 @@ CHANGES = [
 
 
 def test_a_diff_tells_each_kind_of_change(d):
-    """One sandbox, thrown back after each: so discard is tried as often."""
+    """One sandbox, discarded after each: this also tests discard."""
     ws = fill(d)
     with Box(d, workspace=ws) as box:
         for what, script, expected in CHANGES:
@@ -136,7 +136,7 @@ def test_a_commit_keeps_each_kind_of_change(d):
         run(box, script)
         before = diff(box)
         assert commit(box) == before and len(before) == 9
-        assert diff(box) == {} and commit(box) == {}  # it goes on from there
+        assert diff(box) == {} and commit(box) == {}  # it continues from there
         run(box, "echo later > later")
         assert commit(box) == {"later": "added"}
     with Box(d, workspace=ws + ":ro") as box:
@@ -191,7 +191,7 @@ def test_two_sandboxes_commit_different_things(d):
         run(b, "echo b > b; printf changed > dir/sub/deep")
         assert commit(a) == {"a": "added", "link": "removed"}
         assert commit(b) == {"b": "added", "dir/sub/deep": "modified"}
-        # Each goes on with what it has, and keeps what the other did.
+        # Each continues with its content, and keeps the other's changes.
         run(a, "echo again > a")
         assert commit(a) == {"a": "modified"}
     with Box(d, workspace=ws) as c:
@@ -494,7 +494,7 @@ def test_the_command_line_does_all_of_it(daemon, tmp_path):
     caisson("workspace", "cp", "-r", str(tmp_path / "in"), ws + ":data")
     caisson("workspace", "cp", "-r", ws + ":.", str(tmp_path / "out"))
     assert (tmp_path / "out" / "data" / "sub" / "file").read_text() == "text"
-    assert daemon.get("/v1/sandboxes").json["sandboxes"] == []  # what it copied through is gone
+    assert daemon.get("/v1/sandboxes").json["sandboxes"] == []  # the directory that it copied through is gone
     assert caisson("create", box, "--workspace", ws).strip() == box
     daemon.post("/v1/sandboxes/%s/shell" % box, {"script": "echo x > x; rm -r data"})
     assert [line.split()[::2] for line in caisson("workspace", "diff", box).splitlines()[1:]] == \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_workspaces_life.py - Workspaces when the workspace store is killed under them: what was under way fails and can be asked again,
-everything else goes on, in the same front.
+"""test_workspaces_life.py - The workspace store is killed: requests in progress fail and can be repeated, everything else continues, in
+the same front.
 
-Judged by what sandboxes see, and by what is on the disk.
+Judged by the files that sandboxes see, and by those on the disk.
 """
 import contextlib
 import os
@@ -35,7 +35,7 @@ def run(box, script):
 
 
 def asked(ask, path):
-    """Until it is not refused for the workspace store's sake."""
+    """Repeat the request until it is not refused because of the workspace store."""
     def once():
         r = ask(path)
         assert r.status in (200, 503), r
@@ -52,7 +52,7 @@ def changed(box):
 
 
 def below(pid):
-    """Its children of that name: root's first."""
+    """The children of that name, those of root first."""
     found = []
     for p in children(pid):
         if name_of(p) == "caisson-workspace-store":
@@ -62,7 +62,7 @@ def below(pid):
 
 
 def find(d, whom):
-    """The one that works. As root the first of them makes mounters, root's too, and the one that makes workspace stores."""
+    """The worker. As root the first process makes the volume mounters and the process that makes workspace stores."""
     def look():
         at = below(d.pid)
         if os.geteuid() == 0 and at:
@@ -81,7 +81,7 @@ def store(d):
 def kill(d, whom="workspace store"):
     old, front = find(d, whom), d.pid
     os.kill(old, signal.SIGKILL)
-    assert wait_until(lambda: find(d, whom) != old), "there is no other"
+    assert wait_until(lambda: find(d, whom) != old), "the worker was not replaced"
     assert d.pid == front and (whom == "volume mounter" or wait_until(lambda: d.log("workspace_store_killed")))
 
 
@@ -96,7 +96,7 @@ def begun(d):
 
 
 def test_killed_while_idle_without_effect(d):
-    """Those who have a tree keep it, views too; what comes after is as before; the front is the same."""
+    """Sandboxes with a tree keep it, views too; later requests work as before; the front is the same process."""
     ws = make(d)
     with Box(d, workspace=ws) as box:
         run(box, "echo 1 > a; echo s > secret")
@@ -107,7 +107,7 @@ def test_killed_while_idle_without_effect(d):
             kill(d)
             run(box, "echo 2 > a; echo b > b")
             assert changed(box) == {"a": "modified", "b": "added"}
-            assert on_disk(d) == before, "trees that are held were told again"
+            assert on_disk(d) == before, "the trees on disk changed"
             run(view, "echo v > v")
             assert changed(view) == {"v": "added"} and run(view, "ls").split() == ["a", "v"]
             commit(box)
@@ -123,7 +123,7 @@ def test_killed_while_idle_without_effect(d):
 
 @pytest.mark.parametrize("whom", ["workspace store", "volume mounter"])
 def test_a_quota_of_the_kernel_stays_one(d, whom):
-    """Its file system is mounted still, for those who have it and for those who come."""
+    """Its file system stays mounted, for sandboxes that have it and for new ones."""
     ws = make(d, quota_mib=16)
     if d.get("/v1/workspaces/" + ws).json["quota"] != "kernel":
         pytest.skip("no loop devices or mke2fs here: quotas are kept by commits")
@@ -141,7 +141,7 @@ def test_a_quota_of_the_kernel_stays_one(d, whom):
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["begun", "stopped", "named"])
 def test_killed_in_the_middle_of_a_commit(d, moment):
-    """It fails so that it can be asked again, or has happened and is told so; then all of it is there, and nothing else.
+    """The commit fails so that it can be repeated, or it has happened and the answer reports it; then all of it is there, and nothing else.
 
     "named": when the new generation has its name, or is just about to have it.
     """
@@ -157,14 +157,14 @@ def test_killed_in_the_middle_of_a_commit(d, moment):
                 assert wait_until(lambda: late.done() or any(name in t for t in on_disk(d).values()))
             else:
                 assert wait_until(lambda: late.done() or begun(d))
-            if moment == "stopped":  # its jobs go on without it
+            if moment == "stopped":  # its jobs continue without it
                 os.kill(worker, signal.SIGSTOP)
             os.kill(worker, signal.SIGKILL)
             r = late.result()
             assert r.status == 200 or (r.status, r.error["code"]) == (503, "workspace_failed"), r
             assert wait_until(lambda: store(d) != worker)
             if r.status != 200:
-                assert "mark" in changed(box), "it is as it was"
+                assert "mark" in changed(box), "the workspace changed"
                 commit(box)
             assert changed(box) == {}
             assert wait_until(lambda: begun(d) == []), "something half-done: %s" % on_disk(d)
@@ -177,7 +177,7 @@ def test_killed_in_the_middle_of_a_commit(d, moment):
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["workspace store", "volume mounter"])
 def test_killed_while_workspaces_are_made(d, whom):
-    """Each that was answered is there, and what was not is in nobody's way."""
+    """Each workspace whose creation was answered exists, and the others do not block their names."""
     if whom == "volume mounter" and os.geteuid() != 0:
         pytest.skip("only the daemon of root has one")
     made, volumes = [], d.state / "volumes"

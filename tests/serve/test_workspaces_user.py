@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_workspaces_user.py - Workspaces of a daemon that an ordinary user started: what docs/workspaces.md says of it, without root."""
+"""test_workspaces_user.py - Workspaces of a daemon that an ordinary user started: as docs/workspaces.md describes it, without root."""
 import os
 
 import pytest
@@ -9,11 +9,11 @@ from integ_lib import USER, needs_root
 from process import unique, wait_until
 from test_workspaces import CHANGES, changes, commit, diff, fill, make, run
 
-pytestmark = needs_root  # to become somebody else, and to give that one cgroups
+pytestmark = needs_root  # to become another user, and to delegate cgroups to that user
 
 
 def test_copies_commits_and_quotas(users):
-    """All of it works, but that the kernel keeps the quota: a commit does, and nobody writes in place."""
+    """Everything works, except that the commit enforces the quota instead of the Linux kernel, and no sandbox writes in place."""
     d = users()
     assert os.stat("/proc/%d" % d.keeper).st_uid == USER
     ws = fill(d)

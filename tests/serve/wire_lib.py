@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wire_lib.py - The wires of the Model Context Protocol as clients hold them: messages, an SSE pair, pipes."""
+"""wire_lib.py - Clients of the Model Context Protocol on each transport: messages, an SSE pair, pipes."""
 import itertools
 import json
 import os
@@ -80,7 +80,7 @@ class Http:
 
 
 class Posted(Stream):
-    """A POST to /mcp whose answer is read as it comes, or left."""
+    """A POST to /mcp whose answer is read as it arrives, or abandoned."""
     path = "/mcp"
 
     def __init__(self, daemon, message, headers=None, **kw):
@@ -91,7 +91,7 @@ class Posted(Stream):
 
 
 class Pair(Stream):
-    """The old transport: a stream, and where to post to."""
+    """The old transport: a stream, and the address to post to."""
     method, path = "GET", "/mcp/sse"
 
     def __init__(self, daemon, headers=None, **kw):
@@ -135,7 +135,7 @@ class Pair(Stream):
 
 
 def is_aside(message):
-    """Sessions come and go, and each wire of their owner hears of it at some time."""
+    """Sessions begin and end, and each transport of their owner is notified at some time."""
     return isinstance(message, dict) and message.get("method") == "notifications/resources/list_changed"
 
 
@@ -191,7 +191,7 @@ class Pipes:
         return r["result"]
 
     def end(self, seconds=60):
-        """No more input; the exit code."""
+        """Close the input and return the exit code."""
         self.p.stdin.close()
         return self.p.wait(seconds * SLOW)
 
@@ -211,7 +211,7 @@ class Pipes:
 
 
 def started_with(text):
-    """Processes of this machine whose command line has it."""
+    """Processes of this machine with this text in their command line."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

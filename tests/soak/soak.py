@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""soak.py - A hundred thousand executions of every kind of end, then a storm of kill -9; and nothing may be left or grow.
+"""soak.py - A hundred thousand executions with every kind of end, then a storm of kill -9; nothing may be left or grow.
 
 First part (--count): clients send a shuffled mixture (soak_load.py) and check every answer. After a warm-up and at the end, with the
 daemon at rest: descriptors, threads, zombies, cgroups, mounts and namespaces must be the same, memory within 5 %, and the 99th
 percentile of the plain executions of the last tenth at most 1.2 times that of the first tenth. Each tenth is the same list of requests,
-and of each is reported how long they took and what processor time the programs of the daemon used for one: what grows shows there. On a machine that others use too the
-percentiles follow the neighbours; so the same threads also time a piece of work that has nothing to do with the daemon, and what is
-judged is the rise of the one over the rise of the other. Both are reported.
+and the time and the processor time of the daemon's programs per execution are reported for each tenth, which shows growth. On a machine
+that others use too, the percentiles follow the neighbours; so the same threads also time work that has nothing to do with the daemon, and
+the rise of the one is judged against the rise of the other. Both are reported.
 
 Second part (--storm): under the same load, processes of the daemon are killed at random: kernels, pid 1 of cells, zygotes, the
-front, warden, the daemon itself (--victims), for so long or so often (--kills). The daemon may meanwhile tell clients to ask again, and nothing else (soak_storm.py).
+front, warden, the daemon itself (--victims), for a time or a number of kills (--kills). Meanwhile the only permitted failure is an answer to retry (soak_storm.py).
 
 Everything runs in cgroups of its own with a limit on processes and memory, so that a failure cannot take the machine.
 """
@@ -33,7 +33,7 @@ from process import memory_kb, wait_until  # noqa: E402
 from soak_load import Client, Load  # noqa: E402
 
 OUTER_PIDS, OUTER_MEMORY = 4000, 6 << 30
-# Limits that the hostile kinds run into soon: what is tested is their end, and the next one.
+# Limits that the hostile kinds reach soon: the test is about their end, and the next execution.
 POOL = 8
 FLAGS = ("--log-level", "error", "--pool", str(POOL), "--timeout", "200ms", "--memory", "64M", "--pids", "32")
 RISE = 1.2           # of the 99th percentile, from the first tenth to the last
@@ -49,7 +49,7 @@ def log(text):
 
 
 def snapshot(d):
-    """The daemon at rest, as the kernel sees it."""
+    """The daemon at rest, as the Linux kernel shows it."""
     keeper, front, warden = d.keeper, d.pid, d.warden()
     fds = {p: len(os.listdir("/proc/%d/fd" % p)) for p in (keeper, front, warden)}
     family = d.processes()
@@ -77,17 +77,17 @@ def at_rest(d):
 
     def still():
         h = d.health()
-        # The target follows what was taken lately: at rest it is what was asked for, and what is more than that has been let go.
+        # The target of the pool follows recent demand: at rest it is the configured number, and surplus kernels were ended.
         return h["sandboxes"]["live"] == 0 and h["pool"]["making"] == 0 and h["pool"]["kernels_ready"] == h["pool"]["target"] == POOL
     assert wait_until(still, 60), d.health()
-    time.sleep(2)  # the kernel takes namespaces down in its own time
+    time.sleep(2)  # the Linux kernel removes namespaces in its own time
 
 
 # ---- times ---------------------------------------------------------------------------------------------------------------
 
 
 def processor_seconds():
-    """Of everything that runs here: daemon, cells and clients. 0 where the kernel does not count it."""
+    """Processor seconds of everything here: daemon, cells and clients. 0 if the Linux kernel does not count it."""
     for controllers, d in Place.dirs.items():
         if "cpuacct" in controllers.split(","):
             return int((d / "cpuacct.usage").read_text()) / 1e9
@@ -135,7 +135,7 @@ def tenths(times):
 
 
 def judge_times(times, controls):
-    """(what to report, problems)"""
+    """(report, problems)"""
     first, last = tenths(times)
     c_first, c_last = tenths(controls)
     raw, machine = last / first, c_last / c_first
@@ -147,7 +147,7 @@ def judge_times(times, controls):
     if len(times) // 10 < SAMPLES_MIN:
         log("a tenth has %d plain executions: too few to judge a 99th percentile (%d)" % (len(times) // 10, SAMPLES_MIN))
         return report, []
-    # A machine that became quieter must not turn a steady daemon into a slow one: either number may clear it.
+    # A machine that became quieter must not make a steady daemon look slow: either number may pass.
     slow = min(raw, raw / machine) > RISE
     return report, ["p99 rose %.2f times, %.2f of them not the machine's" % (raw, raw / machine)] if slow else []
 

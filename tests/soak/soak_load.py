@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """soak_load.py - Clients that send a shuffled mixture of executions and check every answer, and the control beside them.
 
-The kinds are those of a hostile day: most end well, the others in every way that there is. A run has ten parts, and in each of them a
-client sends the same list of requests: how many fork bombs there are, and beside what, is then no difference between the first tenth and
-the last. Times of the plain ones are kept in the order of their ends. The control is a piece of work that has nothing to do with the daemon (start /bin/true and wait for it), done by
-the same threads between their executions: what a neighbour on the machine, or the load itself, costs, it costs both.
+The kinds are those of a hostile day: most end well, the others in every possible way. A run has ten parts, and in each of them a client
+sends the same list of requests: so the first tenth and the last have the same fork bombs beside the same requests. Times of the plain
+ones are kept in the order of their ends. The control is work that has nothing to do with the daemon (start /bin/true and wait for it),
+done by the same threads between their executions: a neighbour on the machine, or the load itself, slows both.
 """
 import http.client
 import json
@@ -15,7 +15,7 @@ import time
 
 BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 HOG = "x = bytearray(1 << 30)\nfor i in range(0, len(x), 4096): x[i] = 1"
-# The answers that a client may get while processes are killed: ask again. 0 is a connection that was refused or cut.
+# The answers that a client may get while processes are killed: retry. 0 is a connection that was refused or cut.
 RETRYABLE = (0, 429, 502, 503, 504)
 CONTROL_EVERY = 4
 LONG = 30  # seconds; the daemon's own default is short, for the kinds that have to run into it
@@ -71,17 +71,17 @@ def choose(rng):
 
 
 def control():
-    """Seconds that a piece of work of always the same size takes here and now."""
+    """Seconds that a fixed piece of work takes now."""
     begin = time.monotonic()
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
     return time.monotonic() - begin
 
 
 class Load:
-    """Clients that ask until they are told to stop. Answers other than expected are kept.
+    """Clients that send requests until stop(). Unexpected answers are kept.
 
-    @strict: every answer has to be right. Otherwise things are being killed: what was killed may be reported as killed, and a
-    request may be refused with something that tells the client to ask again.
+    @strict: every answer must be right. Otherwise processes are being killed: killed executions may be reported as killed, and a
+    request may be refused with an answer to retry.
     @rate: requests per second of all clients together; None for as many as there can be.
     """
 
@@ -149,7 +149,7 @@ class Load:
                 good = check(answer)
             except (KeyError, TypeError):
                 good = False
-            # In a storm what was killed is reported as killed: never as something that it is not.
+            # In a storm a killed execution is reported as killed, never as another end.
             if not good and (self.strict or answer["success"]):
                 self.wrong.append((name, answer))
             return

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""soak_storm.py - kill -9 of whatever a daemon is made of, under load (executions, and whole lives of sandboxes: soak_visits.py).
+"""soak_storm.py - kill -9 of every process of a daemon, under load (executions, and whole lives of sandboxes: soak_visits.py).
 
-The daemon may tell clients meanwhile to ask again, and nothing else: 429 or 503 with Retry-After, or a connection that is cut; an
-execution that was killed is reported as killed. Named sandboxes are watched across all of it: whenever the daemon has come back each
-of them is either there, with its variables as long as its epoch is the same, or `lost`, and its users are told. A forgotten
-name is a failure. A connection that is refused or cut is tried again, as a client would, and counted: the front
-of a daemon that was killed answers for a moment longer, and between its last answer and the next daemon's first one there is none.
+Meanwhile the only permitted failures are 429 or 503 with Retry-After, and a cut connection; a killed execution is reported as killed.
+Named sandboxes are watched throughout: whenever the daemon is back, each of them exists, with its variables if its epoch is the same,
+or is `lost`, which its users are told. A forgotten name is a failure. A refused or cut connection is tried again, as a client would, and
+counted: the front of a killed daemon answers for a moment longer, and between its last answer and the next daemon's first one there is
+none.
 
-A daemon that ended is started again at once, on the same state, beside whatever is left of the one before; at the end, after
+A daemon that ended is started again at once, on the same state, beside the leftovers of the one before; at the end, after
 SIGTERM, nothing of any of them may be left.
 """
 import os
@@ -26,7 +26,7 @@ KNOWN = ("running", "idle", "busy", "stopped", "lost", "creating")
 
 
 class Named:
-    """Sandboxes with names, and what is in them."""
+    """Named sandboxes, and their variables."""
 
     def __init__(self, port):
         self.client = Client(port)
@@ -36,7 +36,7 @@ class Named:
         self.again = 0      # requests that had to be sent again
 
     def ask(self, *request):
-        """As a client that does not give up at once; what is asked here can be asked twice."""
+        """A request of a client that does not give up at once; requests here can be repeated."""
         until = time.monotonic() + READY_SECONDS
         status, answer = self.client.ask(*request)
         while not status and time.monotonic() < until:
@@ -46,7 +46,7 @@ class Named:
         return status, answer
 
     def fill(self):
-        """Each of them has an x of its own; those that cannot be used now have none."""
+        """Set x in each of them; those that cannot be used now have none."""
         for name in NAMES:
             if name in self.has:
                 continue
@@ -64,7 +64,7 @@ class Named:
         return box["epoch"] if status == 200 else None
 
     def check(self):
-        """After a restart: a list of what is wrong with them."""
+        """After a restart: a list of errors."""
         wrong = []
         for name, x in list(self.has.items()):
             status, box = self.ask("GET", "/v1/sandboxes/" + name)
@@ -82,7 +82,7 @@ class Named:
                 wrong.append("%s is %s, and takes no work: %s %r" % (name, box["state"], status, r))
                 del self.has[name]
             elif self.epoch(name) != 0:
-                del self.has[name]  # it says that its variables are gone
+                del self.has[name]  # it reports that its variables are lost
             elif r["status"] != "ok" or r["result"]["text/plain"] != str(x):
                 wrong.append("%s has another x in the same epoch: %r" % (name, r))
         return wrong
@@ -97,12 +97,12 @@ class Storm:
         self.named = Named(d.port)
 
     def zygotes(self):
-        """The one that is ready: for each that dies while it loads, the next one is longer in coming."""
+        """The ready zygote: after each one that dies while it loads, the next one takes longer."""
         status, h = self.named.client.ask("GET", "/health")
         return [z for z in [self.d.zygote()] if z and status == 200 and h["pool"]["zygote"]]
 
     def victims(self):
-        """One of each kind that lives; what ends the daemon is seldom, unless nothing else is asked for."""
+        """One of each kind that lives; processes whose death ends the daemon are rare, unless only these are requested."""
         d = self.d
         found = {"init": d.inits, "kernel": lambda: list(d.kernels()), "zygote": self.zygotes,
                  "front": lambda: [d.pid], "warden": lambda: [d.warden()], "daemon": lambda: [d.keeper]}
@@ -111,7 +111,7 @@ class Storm:
         return [(kind, random.choice(pids)) for kind in use if (pids := found[kind]())]
 
     def kill_one(self):
-        """The kind of what was killed, or None."""
+        """The kind of the killed process, or None."""
         try:
             kind, pid = random.choice(self.victims())
             if pid not in self.d.processes() and pid not in (self.d.pid, self.d.keeper):
@@ -126,11 +126,11 @@ class Storm:
         return self.d.running() and self.named.client.ask("GET", "/health")[0] == 200
 
     def enough(self):
-        """Each kind was killed as often as was asked for."""
+        """Whether each kind was killed often enough."""
         return self.args.kills and all(self.killed.get(k, 0) >= self.args.kills for k in self.kinds)
 
     def takeover(self):
-        """Another front, which has what the one before had."""
+        """Another front, with the sandboxes of the one before."""
         begin = time.monotonic()
         if not wait_until(self.healthy, READY_SECONDS):
             return ["no front %d s after a kill: %s" % (READY_SECONDS, self.d.log_text()[-500:])]
@@ -138,7 +138,7 @@ class Storm:
         return self.named.check()
 
     def restart(self):
-        """Another daemon on the same state, at once. The leftovers of the one before stay in sight."""
+        """Another daemon on the same state, at once. The leftovers of the one before stay visible."""
         d, old = self.d, self.d.dirs
         begin = time.monotonic()
         d.p.wait(60)
@@ -187,7 +187,7 @@ class Storm:
         return problems + self.after()
 
     def after(self):
-        """It is well, and it leaves nothing."""
+        """Check that it works, and that it leaves nothing."""
         d, problems = self.d, []
         d.wait_ready()
         status, answer = Client(d.port).ask("POST", "/execute", {"code": "print('well')", "timeout": 30})

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """soak_visits.py - Whole lives of sandboxes, while processes of the daemon are killed: made, uploaded to, streamed from, read, removed.
 
-Each visitor makes a sandbox, puts a file, reads it, takes an archive, follows a stream, and removes it; it asks again when it is told to.
-It holds the daemon to its former answers: a sandbox whose making was answered is known, running or not, until its end is
-asked for, and then it is not; a file is whole, as the last upload that was answered left it or one that was cut off meant it, or an error;
-a stream that says `done` had everything. How often each step ended how is counted.
+Each visitor makes a sandbox, puts a file, reads it, takes an archive, follows a stream, and removes it; it repeats a request when the
+answer asks for it. It checks the daemon against its earlier answers: a sandbox whose creation was answered exists, running or not, until
+its removal is requested, and then it does not; a file is whole, as after the last answered upload or an interrupted one, or an error; a
+stream with `done` is complete. The outcomes of each step are counted.
 """
 import http.client
 import io
@@ -15,7 +15,7 @@ import threading
 import time
 
 AGAIN = (0, 429, 502, 503, 504)
-GONE = 409          # lost or stopped, and it says so
+GONE = 409          # lost or stopped, and reported as such
 PATIENCE = 120      # seconds for one step; a daemon is back in two
 FILE = "dir/file"
 LINES = 5000
@@ -26,7 +26,7 @@ class Visitor:
         self.port, self.number, self.rng = port, number, random.Random(seed)
         self.c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.counts, self.wrong, self.over = {}, [], False
-        self.name, self.maybe = "", set()   # what the file may hold; None: it may not be there
+        self.name, self.maybe = "", set()   # the permitted contents of the file; None: it may be missing
         self.thread = threading.Thread(target=self.work, daemon=True)
 
     def once(self, method, path, body=None, headers=None):
@@ -40,7 +40,7 @@ class Visitor:
             return 0, b""
 
     def ask(self, step, method, path, body=None, headers=None, known=()):
-        """Until it is answered. None: the sandbox is over, as far as it is told."""
+        """Repeat until there is an answer. None: the sandbox is over, as far as the answers show."""
         until = time.monotonic() + PATIENCE
         while True:
             status, data = self.once(method, path, body, headers)
@@ -61,7 +61,7 @@ class Visitor:
         return status, data
 
     def replaced(self):
-        """Whether the sandbox says that it has another cell than it began with: its init was killed."""
+        """Whether the sandbox reports another cell than it began with: its init was killed."""
         status, data = self.once("GET", self.url)
         self.counts["replaced"] = self.counts.get("replaced", 0) + 1
         return status == 200 and json.loads(data)["epoch"] > 0
@@ -72,7 +72,7 @@ class Visitor:
 
     def upload(self):
         new = self.rng.randbytes(self.rng.choice([1, 4096, 1 << 20]))
-        self.maybe.add(new)  # it may be there from now on, also if we are never told
+        self.maybe.add(new)  # it may exist from now on, also if the answer never arrives
         done = self.ask("upload", "PUT", self.url + "/files?parents=true&path=" + FILE, new, {"Content-Type": "application/octet-stream"})
         if done:
             self.maybe = {new}
@@ -138,7 +138,7 @@ class Visits:
             v.thread.start()
 
     def stop(self):
-        """(what was counted, what is wrong). Their sandboxes are removed."""
+        """(counts, errors). Removes the sandboxes."""
         counts, wrong = {}, []
         for v in self.all:
             v.over = True

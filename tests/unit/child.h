@@ -3,7 +3,7 @@
  * child.h - Run the part of a test that cannot be undone (credentials, limits, domains) in a
  * process of its own.
  *
- * cmocka's assertions jump within one process, so a child must not use them: it says CHILD_CHECK(),
+ * cmocka's assertions jump within one process, so a child must not use them: it uses CHILD_CHECK(),
  * which prints the line and ends it. The parent turns that into a failure of the test.
  */
 #ifndef CAISSON_TESTS_CHILD_H

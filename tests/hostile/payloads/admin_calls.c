@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	say("kexec_file_load", syscall(SYS_kexec_file_load, -1, -1, 0ul, "", 0ul));
 	say("reboot", syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
 			      LINUX_REBOOT_CMD_CAD_OFF, NULL));
-	/* No swap header: EINVAL from who may. */
+	/* No swap header: EINVAL for a process that may. */
 	say("swapon", swapon(file, 0));
 	say("swapoff", swapoff(file));
 	say("acct", acct(file));

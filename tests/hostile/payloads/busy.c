@@ -5,11 +5,14 @@
  * usage: busy spin [THREADS] | sched | sleep | stop | vfork | deaf | handlers | timers | sigqueue
  *
  * spin      THREADS busy threads
- * sched     ask for real-time, for a better nice value, for another cpu set; prints "CALL ERRNO"
- * lines sleep     wait for ever stop      SIGSTOP itself and a child vfork     a parent held by a
- * vfork child that sleeps deaf      blocks and ignores every signal, then sends itself the ones
- * that usually end a program handlers  catches every signal and goes on timers    a million POSIX
- * timers, some of which fire all the time sigqueue  queue signals to itself that nobody takes
+ * sched     ask for real-time, a better nice value and another cpu set; prints "CALL ERRNO" lines
+ * sleep     wait for ever
+ * stop      SIGSTOP itself and a child
+ * vfork     a parent held by a vfork child that sleeps
+ * deaf      block and ignore every signal, then send itself those that usually end a program
+ * handlers  catch every signal and continue
+ * timers    a million POSIX timers, some of which fire all the time
+ * sigqueue  queue signals to itself that are never handled
  */
 #include <errno.h>
 #include <pthread.h>

@@ -204,7 +204,7 @@ static long files(long i)
 	return 0;
 }
 
-/* A connection over the loopback that is full in its direction, and closed while nobody reads. */
+/* A connection over the loopback that is full in its direction, and closed without being read. */
 static long orphan(long i)
 {
 	static int listener = -1;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_roads.c - The same program started by every unusual road.
+ * exec_roads.c - The same program, started in every unusual way.
  *
- *   exec_roads NONCE [PROGRAM32]   start one holder per road, say "ready", end with stdin
- *   exec_roads hold NONCE ROAD     a holder: try to make a user namespace, then wait to be looked
- * at
+ *   exec_roads NONCE [PROGRAM32]   start one holder per way, print "ready", end with stdin
+ *   exec_roads hold NONCE ROAD     a holder: try to make a user namespace, then wait
  */
 #include <fcntl.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fail_malloc.c - To be preloaded: count what is asked of malloc, and refuse the one whose number
- * is asked for.
+ * fail_malloc.c - To be preloaded: counts the calls of malloc, and refuses those that the test
+ * chooses by number.
  *
  * The numbers are in a file that both sides map ($L_MALLOC), so that a test can arrange a failure
  * for the next request while the daemon runs, in a jail in which it can open nothing.

@@ -93,7 +93,7 @@ static void act_types(void)
 	hang();
 }
 
-/* Descriptors with every message, which nobody asked for. */
+/* Unrequested descriptors with every message. */
 static void flood(uint32_t type, size_t n)
 {
 	for (int i = 0; i < 3000; i++) {

@@ -78,7 +78,7 @@ static unsigned long fill_sparse(unsigned long limit)
 	while (n < limit && pwrite(fd, block, MIB, (off_t)(n * MIB)) == (ssize_t)MIB)
 		n++;
 	if (n < limit && errno == 0)
-		errno = ENOSPC; /* a short write: the next one would say so */
+		errno = ENOSPC; /* a short write: the next one would fail with it */
 	return n;
 }
 

@@ -33,7 +33,7 @@ static unsigned long use_open(unsigned long limit)
 	return n;
 }
 
-/* Send one descriptor 64 times per message, into a socket nobody reads. */
+/* Send one descriptor 64 times per message, into a socket that is not read. */
 static unsigned long use_scm(unsigned long limit)
 {
 	enum { BATCH = 64 };
@@ -86,7 +86,7 @@ static unsigned long use_epoll(unsigned long limit)
 
 		if (next < 0)
 			return n;
-		/* Beyond five levels the kernel says ELOOP; go on with a wide one. */
+		/* Beyond five levels the Linux kernel answers ELOOP; continue with a wide one. */
 		if (epoll_ctl(next, EPOLL_CTL_ADD, last, &ev) < 0 && errno != ELOOP)
 			return n;
 		last = next;

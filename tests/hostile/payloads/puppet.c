@@ -302,7 +302,7 @@ static void peek(unsigned long at, unsigned long n)
 	(void)printf("\"}\n");
 }
 
-/* False: there is nobody left to go on with. */
+/* False: the process is gone. */
 static bool one_call(const char *text)
 {
 	unsigned long a[7] = { 0 };

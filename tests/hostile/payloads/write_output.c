@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write_output.c - Ways to write, and to be in the way of reading.
+ * write_output.c - Ways to write, and to disturb the reader.
  *
  * usage: write_output burst N | nonblock | splice | vmsplice | tiny | lines N
  *
  * burst N   N bytes in one write, then an immediate end
- * nonblock  sets O_NONBLOCK on all three streams, writes 1 MiB as fast as they take it, sleeps a
- * second splice    moves 1 MiB through splice() and tee() vmsplice  gives its own pages to the pipe
- * and changes them afterwards; exits with the errno if refused tiny      makes the pipes one page
- * small, then writes 256 KiB lines N   N times "x\n", each by a process of its own
+ * nonblock  set O_NONBLOCK on all three streams, write 1 MiB as fast as possible, sleep a second
+ * splice    move 1 MiB through splice() and tee()
+ * vmsplice  give its own pages to the pipe and change them; exit with the errno if refused
+ * tiny      make the pipes one page small, then write 256 KiB
+ * lines N   N times "x\n", each by a process of its own
  */
 #include <errno.h>
 #include <fcntl.h>

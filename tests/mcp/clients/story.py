@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""story.py - The same story as story.mjs, told by the Python SDK of either version: http URL | sse URL | stdio COMMAND ARG..."""
+"""story.py - The same steps as in story.mjs, by the Python SDK of either version: http URL | sse URL | stdio COMMAND ARG..."""
 import asyncio
 import contextlib
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """hooks.py - Facts about this daemon for schemathesis, so that its requests get beyond 404.
 
-Loaded by schemathesis itself ($SCHEMATHESIS_HOOKS), in an interpreter of its own. Where it made a valid name or id, it is
-given those of a sandbox, an execution and a process that exist; what ends a sandbox or a process gets one that may
-end. Whatever it made to be refused stays as it made it.
+schemathesis loads this file ($SCHEMATHESIS_HOOKS) in an interpreter of its own. Valid names and ids of its requests are
+replaced by those of an existing sandbox, execution and process; requests that end a sandbox or a process get one that may
+end. Requests that are meant to be refused stay unchanged.
 """
 import contextlib
 import json
@@ -16,7 +16,7 @@ from schemathesis.core.parameters import ParameterLocation
 
 BASE = os.environ["CAISSON_FUZZ_URL"]
 NAME, VICTIM, NOBODY = "fuzz", "victim", "nobody"
-ENDS_SANDBOX = {"remove_sandbox", "stop_sandbox", "kill_sandbox", "extend_sandbox"}  # the last: in a second, if it is told so
+ENDS_SANDBOX = {"remove_sandbox", "stop_sandbox", "kill_sandbox", "extend_sandbox"}  # the last one: in a second, if the request asks for it
 ENDS_PROCESS = {"remove_process", "signal_process", "write_stdin"}
 ENDLESS = {"watch_files"}  # a good answer would never end: it gets a sandbox that does not exist
 SECONDS = {"timeout": 600, "grace_seconds": 300}
@@ -41,12 +41,12 @@ def renew(name):
 
 @schemathesis.serializer("application/x-tar")
 def archive(ctx, value):
-    """Bytes as they are: the daemon is to find out what they are not."""
+    """Arbitrary bytes: the daemon must find out that they are not an archive."""
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 class World:
-    """Existing objects; made with the first request that needs one, and again when it is gone."""
+    """Existing objects; made with the first request that needs one, and again when they are gone."""
     execution = process = None
 
     @classmethod
@@ -59,7 +59,7 @@ class World:
 
     @classmethod
     def start_victim(cls):
-        """A process that may end; the one before goes, for only so many may run."""
+        """A process that may end; the previous one is ended, because the number of processes is limited."""
         if cls.victim:
             with contextlib.suppress(urllib.error.HTTPError):
                 ask("DELETE", "/v1/sandboxes/%s/processes/%s" % (NAME, cls.victim))
@@ -72,7 +72,7 @@ class World:
 
 
 def aim(case, name):
-    """The value for a path parameter of a case, or None to leave it as it is."""
+    """The value for a path parameter of a case, or None to leave it unchanged."""
     what = case.operation.definition.raw.get("operationId")
     if name == "name":
         if what in ENDLESS:
@@ -80,7 +80,7 @@ def aim(case, name):
         if what in ENDS_SANDBOX:
             renew(VICTIM)
         return VICTIM if what in ENDS_SANDBOX else NAME
-    if name == "session_id":  # it has heard of names in answers, and one of the routes ends what it is given
+    if name == "session_id":  # schemathesis reuses names from answers, and one of the routes ends the session that it gets
         renew(VICTIM)
         return VICTIM
     if name == "process_id" and what == "wait_process":
@@ -98,7 +98,7 @@ def before_call(ctx, case, kwargs):
     if case.path_parameters and not (meta and meta.is_negative_at(ParameterLocation.PATH)):
         for name in list(case.path_parameters):
             case.path_parameters[name] = aim(case, name) or case.path_parameters[name]
-    # Nobody has the time that a valid request may ask for.
+    # The test cannot wait as long as a valid request may ask for.
     if isinstance(case.body, dict):
         for key, most in SECONDS.items():
             if type(case.body.get(key)) is int and 1 < case.body[key] <= most:
@@ -107,7 +107,7 @@ def before_call(ctx, case, kwargs):
 
 @schemathesis.check
 def code_conformance(ctx, response, case):
-    """The code of an error is one that the operation declares for that status. Methods that the path does not have are left out."""
+    """The code of an error must be one that the operation declares for that status. Methods that the path does not have are left out."""
     declared = case.operation.definition.raw["x-errors"]
     if response.status_code < 400 or response.status_code in (405, 416) or case.method.upper() != case.operation.method.upper():
         return

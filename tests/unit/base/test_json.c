@@ -93,7 +93,7 @@ TEST(strings)
 	check_string("\xc3\"", 2, "\"\xef\xbf\xbd\\\"\"", true);
 }
 
-/* A string byte by byte, as the standard says it. */
+/* A string byte by byte, as in the standard. */
 static bool quote_slowly(struct buf *b, const char *s, size_t len)
 {
 	static const char special[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";

@@ -66,7 +66,7 @@ TEST(places_and_closes)
 
 	at(text_fd("one"), 40);
 	at(text_fd("two"), 41);
-	assert_int_equal(dup2(40, 30), 30); /* inheritable, and nobody's */
+	assert_int_equal(dup2(40, 30), 30); /* inheritable, and unused */
 	assert_int_equal(dup2(40, 4), 4);
 	assert_string_equal(run(&s, "cat <&3; cat <&5; " LIST), "onetwo3 5 ");
 	s.keep_others = true;

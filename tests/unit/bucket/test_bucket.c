@@ -144,7 +144,7 @@ TEST(archive)
 	assert_int_equal(archive_next(&in, &a, &e), 0);
 	assert_int_equal(read(ends[0], data, 8), 8); /* the second block of the end */
 	archive_free(&in);
-	/* One that ends in the middle is no archive. */
+	/* An archive that ends in the middle is invalid. */
 	archive_open(&in, ends[0]);
 	assert_int_equal(archive_next(&in, &a, &e), -ENODATA);
 	archive_free(&in);

@@ -95,7 +95,7 @@ ROOT_TEST(bound, "dropping capabilities")
 	CHILD_CHECK(caps_bound(1ull << CAP_KILL) == 0);
 	check_sets(before.inheritable, before.permitted, before.bounding & 1ull << CAP_KILL,
 		   before.ambient);
-	/* Adding is no error and does nothing: the set only ever shrinks. */
+	/* Adding is not an error and has no effect: the set only ever shrinks. */
 	CHILD_CHECK(caps_bound(1ull << CAP_KILL | 1ull << CAP_CHOWN) == 0);
 	CHILD_CHECK(read_sets().bounding == (before.bounding & 1ull << CAP_KILL));
 	CHILD_CHECK(caps_bound(0) == 0);
@@ -142,7 +142,7 @@ ROOT_TEST(drop_ambient, "dropping capabilities")
 	CHILD_CHECK(setresuid(CHILD_NOBODY, CHILD_NOBODY, CHILD_NOBODY) < 0 && errno == EPERM);
 }
 
-/* Somebody without privilege is told, not left believing. */
+/* A caller without privilege gets an error. */
 CHILD_TEST(ordinary_user)
 {
 	child_become_nobody();

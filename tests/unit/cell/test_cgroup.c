@@ -227,7 +227,7 @@ TEST(choice_of_mounts)
 	/* A neighbour whose name only starts the same shows nothing of us. */
 	assert_int_equal(map(&m, "0::/abc\n", "1 0 0:1 /ab /cg rw - cgroup2 c rw\n", &missing),
 			 CGROUP_NONE);
-	/* A removed cgroup is no place to be. */
+	/* A removed cgroup cannot be entered. */
 	assert_int_equal(map(&m, "0::/a (deleted)\n", "1 0 0:1 / /cg rw - cgroup2 c rw\n",
 			     &missing),
 			 CGROUP_NONE);

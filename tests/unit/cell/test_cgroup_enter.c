@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_cgroup_enter.c - Ways into a cgroup: opened by who may, used by who moves. A process that is
- * cloned by us enters what clone3() did not. A zygote's user moves its own processes and nobody
- * else's; on v2 it is given nothing, and moved. A failure to open leaves nothing open.
+ * test_cgroup_enter.c - Ways into a cgroup: one process opens its files, another uses them to move.
+ * A cloned process enters the hierarchies that clone3() did not. A zygote's user moves its own
+ * processes and no others; on v2 it gets no file, and is moved. A failure to open leaves nothing
+ * open.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -137,7 +138,7 @@ TEST(join_open)
 	cgroup_enter_close(&enter);
 }
 
-/* How many of the cell's hierarchies the kernel says that we are in. */
+/* The number of the cell's hierarchies that this process is in, by the Linux kernel's report. */
 static size_t memberships(const struct cgroup *c)
 {
 	char line[1024];

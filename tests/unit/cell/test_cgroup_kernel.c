@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_cgroup_kernel.c - Cgroups on the kernel at hand: limits bind, counters count, nothing stays.
+ * test_cgroup_kernel.c - Cgroups on the present Linux kernel: limits bind, counters count, nothing
+ * stays.
  *
- * Runs with whatever site the machine offers and says which; without one (an ordinary user without
+ * Runs with the site that the machine offers and prints it; without one (an ordinary user without
  * delegation) every test is skipped with the reason. CAISSON_TEST_CGROUP=v2|v1|hybrid demands that
  * kind and turns a skip into a failure. Hostile children are bounded by the limits under test and
  * by counts and alarms of their own.
@@ -421,7 +422,7 @@ TEST(cost)
 	printf(" (p95 %llu)\n", (unsigned long long)ns[4][ROUNDS * 95 / 100] / 1000);
 }
 
-/* An ordinary user, to whom nothing was given, is told what is missing and what to do. */
+/* The error for an ordinary user without delegation names the missing part and the remedy. */
 TEST(refusal)
 {
 	need_site();
@@ -449,7 +450,7 @@ TEST(refusal)
 	assert_int_equal(reap(pid), 0);
 }
 
-/* v1 refuses a quota above an outer one: the outer one then is the limit, and we say so. */
+/* v1 refuses a quota above an outer one: the outer one then is the limit, which is reported. */
 TEST(outer_quota)
 {
 	char outer[CGROUP_PATH_MAX];
@@ -545,7 +546,7 @@ static int as_container(const char *given)
 	return rmdir(dir) < 0 ? 9 : r;
 }
 
-/* Root in a scope that nobody delegated (a login over ssh): the nearest ancestor, nothing moved. */
+/* Root in an undelegated scope (a login over ssh): the nearest ancestor, nothing moved. */
 static int as_session(const char *given)
 {
 	struct cgroup_site s;

@@ -29,7 +29,7 @@
 
 struct family {
 	pid_t first;
-	int pids[3]; /* the first and its descendants, as they told us */
+	int pids[3]; /* the first and its descendants, as they reported them */
 	int hold;    /* closing it ends all of them */
 };
 
@@ -283,7 +283,7 @@ static void gone_at_once(void *arg)
 	(void)arg;
 }
 
-/* Nobody there: only what we know of ourselves; there is no process to vouch for. */
+/* No process: the evidence has only the warden's own knowledge. */
 TEST(process_that_is_gone)
 {
 	pid_t pid = child_start(gone_at_once, NULL);

@@ -35,7 +35,7 @@ TEST(ranges_do_not_meet)
 		assert_int_equal(m.caller_gid, getegid());
 		assert_int_equal(m.base, end);
 		end = (uint64_t)m.base + IDMAP_COUNT;
-		/* The agent and nobody have ids of the range, too. */
+		/* The users agent and nobody have ids of the range, too. */
 		assert_true(CELL_UID < IDMAP_COUNT && CELL_GID < IDMAP_COUNT);
 	}
 	/* Ids with the top bit set are taken for negative by some programs. */
@@ -123,7 +123,7 @@ CHILD_TEST(write_single)
 	CHILD_CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
-/* Somebody without the right to a range is told so by the kernel; nothing is mapped. */
+/* The Linux kernel refuses a range to a caller without the right to it; nothing is mapped. */
 CHILD_TEST(write_forbidden)
 {
 	struct idmap m = { .ranged = true, .base = IDMAP_BASE };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_landlock.c - The scopes: nothing outside can be signalled or reached through an abstract
- * socket, everything inside can. And the domain without any right: what is open stays usable,
- * nothing is opened any more. Each denial has its positive control before it.
+ * socket, everything inside can. And the domain without any right: open files stay usable, and
+ * nothing can be opened any more. Each denial has its positive control before it.
  */
 #include "cell/landlock.h"
 
@@ -84,7 +84,7 @@ static void enter(bool signals)
 	CHILD_CHECK(r == 1);
 }
 
-/* Wait until somebody closes the other end. */
+/* Wait until the other end is closed. */
 static void wait_for_end(int fd)
 {
 	char ch;
@@ -216,7 +216,7 @@ CHILD_TEST(again)
 	CHILD_CHECK(open_fds() == before);
 }
 
-/* Without no-new-privileges and without privilege the kernel says no, and we say so too. */
+/* Without no-new-privileges and without privilege the Linux kernel refuses, and so do we. */
 CHILD_TEST(forbidden)
 {
 	int before;
@@ -298,10 +298,10 @@ CHILD_TEST(nothing)
 
 	CHILD_CHECK(conn >= 0 && read(file, text, sizeof(text)) == (ssize_t)sizeof(text));
 	CHILD_CHECK(memory >= 0 && ftruncate(memory, 4096) == 0 && write(memory, "x", 1) == 1);
-	CHILD_CHECK(landlock_deny_all_but(NULL, 0) == abi); /* one more layer is no error */
+	CHILD_CHECK(landlock_deny_all_but(NULL, 0) == abi); /* one more layer is not an error */
 }
 
-/* All is denied but what was said, below the directory that was named. */
+/* Everything is denied except the named rights, below the named directory. */
 static void one_directory(void *arg)
 {
 	const char *top = arg;

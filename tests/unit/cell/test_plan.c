@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_plan.c - The plan of a cell: the numbers init is told, and mounts that are restricted and
+ * test_plan.c - The plan of a cell: the numbers for init, and mounts that are restricted and
  * shifted before any cell can see them. A plan that fails holds nothing.
  */
 #include "base/err.h"
@@ -107,7 +107,7 @@ TEST(numbers)
 	assert_int_equal(plan.status_fd, -1);
 	assert_int_equal(plan.layers[0].fd, -1);
 	assert_int_equal(plan.n_mounts, 0);
-	/* Its quota is its own, never root's, unless the caller says otherwise. */
+	/* Its quota is its own, never root's, unless the caller chooses another. */
 	assert_int_equal(plan.owner, geteuid() == 0 ? plan.ids.base : 0);
 	assert_true(strtoul(plan.inotify_instances, NULL, 10) > 0);
 	assert_false(plan.zygote);

@@ -159,7 +159,7 @@ TEST(dir)
 	assert_int_equal(record_dir(path, &err), -ENOTDIR);
 }
 
-/* In a shared /tmp somebody may be first, to feed us records or to read ours. */
+/* In a shared /tmp another user may be first, to plant records or to read ours. */
 TEST(dir_of_a_stranger)
 {
 	static const mode_t open_modes[] = { 0720, 0702, 0777, 01777, 0770 };
@@ -445,7 +445,7 @@ TEST(noise)
 	assert_int_equal(count("quarantine"), 50);
 }
 
-/* A path that is no cell's is not removed on a record's word; the record stays to be seen. */
+/* A path that belongs to no cell is not removed because of a record; the record stays. */
 TEST(path_that_is_not_ours)
 {
 	struct record r;
@@ -503,7 +503,7 @@ struct owner {
 	int ready[2];
 };
 
-/* A warden as far as the journal is concerned: goes to a step, says so, and waits to be killed. */
+/* A warden for the journal: goes to a step, reports it, and waits to be killed. */
 static void own(void *arg)
 {
 	struct owner *o = arg;

@@ -72,7 +72,7 @@ CHILD_TEST(memory)
 	check(RLIMIT_AS, 256u << 20);
 }
 
-/* The caller's own hard limit is below ours: it stays, and that is no error. */
+/* The caller's own hard limit is below ours: it stays, and this is not an error. */
 CHILD_TEST(never_raises)
 {
 	struct rlimit low = { .rlim_cur = 20, .rlim_max = 30 };

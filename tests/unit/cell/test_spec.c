@@ -37,7 +37,7 @@ TEST(defaults)
 	assert_int_equal(spec_check(&s, NULL), 0);
 }
 
-/* Nothing but zeros is no spec: every limit has to be set. */
+/* A spec of zeros is invalid: every limit has to be set. */
 TEST(zeros_are_refused)
 {
 	struct cell_spec s = { 0 };

@@ -119,7 +119,7 @@ TEST(off)
 	       (char *)"PIP_INDEX_URL=http://127.0.0.1/");
 }
 
-/* A file that somebody else could write names nothing. */
+/* A file that another user could write is ignored. */
 TEST(files_of_others)
 {
 	char path[256];

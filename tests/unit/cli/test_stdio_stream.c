@@ -309,7 +309,7 @@ TEST(full_disk)
 	assert_true(is_open(full));
 }
 
-/* A non-blocking target that is full after all says EAGAIN: the bytes stay for the next time. */
+/* A non-blocking target that is full after all answers EAGAIN: the bytes stay for the next time. */
 TEST(spurious_wakeups)
 {
 	char got[16];

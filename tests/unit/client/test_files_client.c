@@ -10,7 +10,7 @@
 
 #include "../unit.h"
 
-/* Everything that was told, as text. */
+/* All events, as text. */
 static char told[8192];
 static int refuse; /* what the sink returns for data */
 

@@ -62,7 +62,7 @@ TEST(key)
 	assert_false(gauges_key("max max\n", 8, "max", &v));
 }
 
-/* The two kinds of machine; a missing file is no zero but a question for the warden. */
+/* The two kinds of machine; a missing file is not zero: the warden is asked instead. */
 TEST(read)
 {
 	struct cell_usage u = { .oom_kills = 5 };

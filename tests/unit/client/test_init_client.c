@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_init_client.c - Requests to init, read back with init's own reader: what the client packs is
- * what init unpacks, and what init would refuse is not sent.
+ * test_init_client.c - Requests to init, read back with init's own reader: init unpacks the same
+ * request that the client packs, and the client does not send one that init would refuse.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -225,7 +225,7 @@ TEST(most_strings)
 	free(many);
 }
 
-/* Requests that make no sense reach init, and init says so: it does not trust us. */
+/* Invalid requests reach init, which refuses them: it does not trust its client. */
 TEST(requests_that_init_refuses)
 {
 	struct exec_request x = request();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_init_recv.c - Hearing from init: whole messages with the descriptors that belong to them,
- * refusals that leave nothing open, and what a failed start means in words.
+ * test_init_recv.c - Messages of init: whole messages with the descriptors that belong to them,
+ * refusals that leave nothing open, and the error text of a failed start.
  */
 #include "base/err.h"
 #include "base/fd.h"

@@ -305,7 +305,7 @@ TEST(seccomp)
 	ready.seccomp_on = 0;
 	expect_missing("seccomp");
 	assert_non_null(strstr(buf_str(&out), "\"seccomp_policy\":\"\""));
-	/* Given up by explicit choice: not required, and said so. */
+	/* Given up by explicit choice: not required, and reported. */
 	spec.without = CELL_WITHOUT_SECCOMP;
 	fill(P_STATUS_C, weak[0]);
 	assert_enforced();

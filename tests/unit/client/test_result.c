@@ -206,7 +206,7 @@ static const struct verdict verdicts[] = {
 	{ { pids }, 0, OK, HIT(CAUSE_PIDS), "" },
 	{ { pids, disk, inodes }, 0, OK, ALL, "" },
 
-	/* who wins: memory, cpu time, wall, output, interrupt, then the program itself */
+	/* precedence: memory, cpu time, wall, output, interrupt, then the program itself */
 	{ { oom, cpu_time, oom_counted, wall }, 0, MEMORY, HIT(CAUSE_MEMORY), "" },
 	{ { wall, output, cpu_time }, 0, CPU, HIT(CAUSE_CPU), "" },
 	{ { output, interrupt, wall }, 0, WALL, HIT(CAUSE_WALL), "" },

@@ -161,7 +161,7 @@ TEST(hosts)
 
 		if (v.status != (rows[i].good ? 0 : 421))
 			fail_msg("%s on %s: %d", rows[i].host, rows[i].listen, v.status);
-		/* Health too; but on the unix socket nobody is tricked. */
+		/* Health too; but no page of a browser reaches the unix socket. */
 		v = DECIDE(a, .host = rows[i].host, .open = true);
 		assert_int_equal(v.status, rows[i].good ? 0 : 421);
 		v = DECIDE(a, .host = rows[i].host, .peer = &unix_peer);
@@ -279,7 +279,7 @@ TEST(tokens)
 	v = DECIDE(a, .open = true, .api_key = "wrong");
 	assert_int_equal(v.status, 0);
 	assert_string_equal(v.owner, "anonymous");
-	/* The unix socket: local, unless a token says otherwise. */
+	/* The unix socket: local, unless a token names another owner. */
 	v = DECIDE(a, .peer = &unix_peer);
 	assert_string_equal(v.owner, "local");
 	v = DECIDE(a, .peer = &unix_peer, .api_key = TOKEN);
@@ -289,13 +289,13 @@ TEST(tokens)
 			       "unauthorized");
 	auth_free(a);
 
-	/* With tokens nobody needs none over TCP. */
+	/* With tokens every caller over TCP needs one. */
 	a = load("127.0.0.1:8001", true);
 	assert_verdict(DECIDE(a, .own = true), 401, "unauthorized");
 	auth_free(a);
 }
 
-/* No tokens: the user who started the daemon is local, and nobody else is anybody. */
+/* No tokens: the user who started the daemon is local, and no other user is admitted. */
 TEST(users)
 {
 	struct auth *a = load("127.0.0.1:8001", false);

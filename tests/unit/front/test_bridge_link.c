@@ -50,7 +50,7 @@ static void on_stop(struct timer *t)
 	loop_stop(t->arg);
 }
 
-/* Everything that is there to be heard. */
+/* Everything that has arrived. */
 static void settle(void)
 {
 	struct timer t = { .fn = on_stop, .arg = &loop };

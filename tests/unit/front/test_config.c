@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_config.c - Settings of the daemon: by default, by variable, by flag; who wins; and one line
- * that names the culprit for everything that is wrong.
+ * test_config.c - Settings of the daemon: by default, by variable, by flag; their precedence; and
+ * one line that names the wrong setting for every error.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -158,7 +158,7 @@ TEST(flags)
 	assert_false(c.log_json);
 }
 
-/* Every flag of the usage text has the twin that it is said to have. */
+/* Every flag of the usage text has the variable that the text names. */
 static void try_twin(const char *line, void *arg)
 {
 	static const struct {
@@ -243,7 +243,7 @@ static void try_twin(const char *line, void *arg)
 
 	c.parsed.owned = NULL;
 	assert_accepted(parse_env(var));
-	/* All that is no pointer must be the same; lists are compared by their first. */
+	/* All members except pointers must be the same; lists are compared by their first entry. */
 	assert_memory_equal(&c.pool, &by_flag.pool,
 			    offsetof(struct config, parsed) - offsetof(struct config, pool));
 	assert_int_equal(!c.preload[0], !by_flag.preload[0]);
@@ -321,7 +321,7 @@ TEST(order)
 	assert_null(c.blocked_packages[0]);
 }
 
-/* Defaults give way to what was said; two things that were said must agree. */
+/* A given value replaces a default; two given values must agree. */
 TEST(agreement)
 {
 	assert_accepted(parse_env("MAX_EXECUTION_TIME=10"));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_egress_entry.c - Entries of egress: one form for each, and none for what could be read in
- * two ways. */
+/* test_egress_entry.c - Entries of egress: one form for each, and ambiguous ones are refused. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_exec_result.c - ExecResult says what was written and what happened, and nothing that did
- * not. */
+/* test_exec_result.c - ExecResult has the written output and the true outcome, and nothing else. */
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/output/output_text.h"

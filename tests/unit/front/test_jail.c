@@ -207,7 +207,7 @@ static size_t list_attempts(struct attempt *ret)
 		{ "kill all", SYS_kill, { -1, 0 }, EPERM },
 		{ "kill itself", SYS_kill, { getpid(), 0 }, EPERM, CONTROL },
 		{ "tgkill", SYS_tgkill, { it.outside, it.outside, SIGABRT }, EPERM },
-		/* There is no such process, but nobody in the jail gets as far as to learn it. */
+		/* There is no such process, but the filter refuses first. */
 		{ "tgkill none", SYS_tgkill, { 0x3fffffff, 0x3fffffff, SIGABRT }, EPERM },
 		{ "tgkill itself", SYS_tgkill, { getpid(), getpid(), SIGKILL }, EPERM },
 		{ "tkill", SYS_tkill, { getpid(), SIGKILL }, EPERM },
@@ -372,7 +372,7 @@ static void prepare(void)
 	(void)listen_at(&it.listener);
 }
 
-/* Somebody of the same user who is not in the jail, until the test ends. */
+/* A process of the same user outside of the jail, until the test ends. */
 static void outsider(void *arg)
 {
 	char ch;

@@ -398,7 +398,7 @@ static void store(void)
 
 	CHILD_CHECK(store_files_open(dir, &f, &e) == 0);
 	CHILD_CHECK(unlinkat(dir, STORE_FILE, 0) == 0 && unlinkat(dir, STORE_FILE "-wal", 0) == 0);
-	CHILD_CHECK(rmdir(top) == 0); /* nobody needs the names any more */
+	CHILD_CHECK(rmdir(top) == 0); /* the names are no longer needed */
 	(void)enter_jail();
 	CHILD_CHECK(store_check(&f, &e) == 0);
 	CHILD_CHECK(store_open(&f, &s, &e) == 0);

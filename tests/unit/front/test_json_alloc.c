@@ -113,7 +113,7 @@ TEST(large_texts_look_first)
 	free(large);
 }
 
-/* An error of the text is told as before. */
+/* An error of the text is reported as before. */
 TEST(bad_text)
 {
 	json_error_t e;

@@ -39,7 +39,7 @@ TEST(good)
 	struct keeper_slot s = good();
 
 	assert_null(keep_check(&s));
-	s = (struct keeper_slot){ .used = 1, .id = ID }; /* nobody has used it yet */
+	s = (struct keeper_slot){ .used = 1, .id = ID }; /* it was not used yet */
 	assert_null(keep_check(&s));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_log.c - One line per record, whatever is in it; and a stderr that is full, closed or slow
- * holds nobody up.
+ * test_log.c - One line per record, whatever it contains; and a stderr that is full, closed or slow
+ * blocks nothing.
  */
 #include "base/buf.h"
 #include "base/clock.h"

@@ -107,7 +107,7 @@ TEST(owners_and_projects_are_apart)
 	expect("a", "p", "memory.load", "{\"key\":\"k\"}", "value", "\"1\"");
 	assert_int_equal(memory_tools(&a), 1);
 	assert_int_equal(memory_tools(&b), 0);
-	/* Nothing that a request says is a way to somebody else's. */
+	/* No request reaches entries of another owner. */
 	expect("b", "p", "memory.load", "{\"key\":\"k\",\"owner\":\"a\",\"project\":\"p\"}",
 	       "value", "\"2\"");
 }

@@ -2,7 +2,7 @@
 /*
  * test_metrics.c - The counts are those that were added, in a text that a strict reader of the
  * format accepts: every sample belongs to a declared metric, no series occurs twice, buckets add
- * up. (`promtool check metrics` says the same of the running daemon.)
+ * up. (`promtool check metrics` checks the same on the running daemon.)
  */
 #include "base/buf.h"
 #include "base/fd.h"

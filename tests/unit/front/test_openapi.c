@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_openapi.c - The document and the table say the same, in both directions; every reference
- * leads somewhere, every component is used, and every example is accepted by the check that it
- * explains.
+ * test_openapi.c - The document and the table agree, in both directions; every reference leads
+ * somewhere, every component is used, and every example is accepted by the check that it explains.
  */
 #include "base/buf.h"
 #include "base/fd.h"
@@ -83,7 +82,7 @@ TEST(both_ways)
 		in_table++;
 		assert_string_equal(json_string_value(json_object_get(op, "operationId")),
 				    r->op->name);
-		/* Open routes say so; the others inherit. */
+		/* Open routes are marked; the others inherit. */
 		json_t *security = json_object_get(op, "security");
 
 		assert_int_equal(r->open, security && json_array_size(security) == 0);

@@ -159,7 +159,7 @@ TEST(methods)
 	assert_int_equal(status, 405);
 	assert_string_equal(buf_str(&allow), "GET, HEAD, OPTIONS");
 	assert_string_equal(find("HEAD", "/health")->op->name, "health");
-	/* OPTIONS is no method of a route: the caller answers it with Allow. */
+	/* OPTIONS is not a method of a route: the caller answers it with Allow. */
 	assert_null(find("OPTIONS", "/sessions/x"));
 	assert_int_equal(status, 405);
 	assert_string_equal(buf_str(&allow), "DELETE, OPTIONS");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_schema.c - Bodies that are not JSON, JSON that is not what was asked for, and what is said
- * about each.
+ * test_schema.c - Bodies that are not JSON, JSON that does not fit the schema, and the error for
+ * each.
  */
 #include "base/fd.h"
 #include "base/utf8.h"
@@ -152,7 +152,7 @@ TEST(not_json)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_bad(bad[i], REFUSAL_MALFORMED, "malformed_json", "");
-	/* A NUL byte is no end. */
+	/* A NUL byte does not end a string. */
 	assert_null(parse_n("{\"code\":\"x\"}\0", 13, fields));
 	assert_string_equal(e.code, "malformed_json");
 	assert_bad("{\"code\":\"x\",\"code\":\"y\"}", REFUSAL_MALFORMED, "duplicate_key", "");

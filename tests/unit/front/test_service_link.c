@@ -59,7 +59,7 @@ static void on_fail(struct service_call *call, int code, const char *why)
 	assert_non_null(why);
 	c->answers++;
 	c->code = code;
-	if (code == -ECONNRESET && c->seq == 99) /* asks again while it is told */
+	if (code == -ECONNRESET && c->seq == 99) /* sends a request in the callback */
 		assert_int_equal(service_link_ask(&link_, call, &m, NULL, 0, NULL), 0);
 }
 
@@ -161,7 +161,7 @@ TEST(answers, begin, end)
 	assert_int_equal(hear().seq, 2);
 	service_link_forget(&link_, &left.call);
 	service_link_forget(&link_, &left.call);
-	answer(3, 1, VERSION, sizeof(struct msg), 0); /* nobody waits: its descriptor is closed */
+	answer(3, 1, VERSION, sizeof(struct msg), 0); /* not requested: its descriptor is closed */
 	answer(2, 1, VERSION, sizeof(struct msg), 0);
 	answer(1, 1, VERSION, sizeof(struct msg), -1);
 	answer(1, 1, VERSION, sizeof(struct msg), -1); /* twice */

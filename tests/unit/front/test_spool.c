@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_spool.c - Whatever is written comes back, or is said to be lost; and it is found. */
+/* test_spool.c - Written bytes are read back, or reported as lost; and searched. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -139,7 +139,7 @@ TEST(a_reserve_does_not_depend_on_others)
 		struct spool s, other;
 
 		spool_init(&other, &k->bank, SPOOL_CAP);
-		k->bank.memory += MIB; /* somebody has it all */
+		k->bank.memory += MIB; /* another spool has all of it */
 		spool_init(&s, &k->bank, SPOOL_CAP);
 		spool_reserve(&s, reserve);
 		write_some(&s, 0, (size_t)sizes[i]);

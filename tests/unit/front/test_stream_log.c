@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_stream_log.c - Every reader sees every event once and in order, or is told that it cannot.
- */
+/* test_stream_log.c - Every reader sees every event once and in order, or gets an error. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,7 +65,7 @@ static void put_large(struct stream_log *l, size_t len)
 	free(text);
 }
 
-/* A reader that reads when it is told to, or only when asked. */
+/* A reader that reads when it is notified, or only when asked. */
 struct watcher {
 	struct stream_reader r;
 	uint64_t seen; /* the last id */
@@ -127,7 +126,7 @@ TEST(ids_count_from_one)
 	assert_int_equal(w.wakes, 3);
 	stream_reader_detach(&w.r);
 	stream_reader_detach(&w.r);
-	assert_int_equal(p->deserted, 0); /* after the end nobody cares */
+	assert_int_equal(p->deserted, 0); /* after the end it does not matter */
 	buf_free(&w.text);
 	end(p);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_token.c - Token files, who a token belongs to, and what guessing costs. */
+/* test_token.c - Token files, the owners of tokens, and the delay of guesses. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -150,7 +150,7 @@ TEST(limiter)
 	assert_true(limiter_fail(l, "10.0.0.1", now));
 	assert_int_equal(limiter_blocked(l, "10.0.0.1", now), S);
 	assert_int_equal(limiter_blocked(l, "10.0.0.2", now), 0);
-	/* Each further one doubles, and says nothing more. */
+	/* Each further guess doubles the delay, and is not logged again. */
 	for (uint64_t penalty = 2; penalty < 300; penalty *= 2) {
 		now += limiter_blocked(l, "10.0.0.1", now);
 		assert_int_equal(limiter_blocked(l, "10.0.0.1", now), 0);

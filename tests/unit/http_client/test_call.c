@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_call.c - Requests as a server gets them, and answers as their functions get them. The server
- * is a child on a unix socket that gives one answer and shows what it was asked.
+ * is a child on a unix socket that gives one answer and shows the request.
  */
 #include "base/buf.h"
 #include "http_client/call.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_manifest.c - Documents of images: which are understood, which are refused and by what name.
- */
+/* test_manifest.c - Documents of images: accepted ones, and refused ones with their error. */
 #include <stdio.h>
 #include <string.h>
 

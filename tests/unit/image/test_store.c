@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_store.c - A store made by hand: opening an image, its lease, damage, what the collector
- * leaves. */
+/* test_store.c - A store made by hand: opening an image, its lease, damage, and the collector. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -140,7 +139,7 @@ TEST(damage, set_up, tear_down)
 
 	assert_int_equal(pwrite(fd, " ", 1, 0), 1);
 	assert_int_equal(image_open(p->s.dir, "x", &im, &e), -EBADMSG);
-	/* Its layers are not known: so nothing is removed. */
+	/* Its layers are unknown: so nothing is removed. */
 	assert_int_equal(gc_run(&p->s, true, &freed, &e), -EBADMSG);
 	assert_true(store_has_layer(&p->s, A) && store_has_layer(&p->s, B));
 	assert_int_equal(pwrite(fd, "{", 1, 0), 1);
@@ -173,7 +172,7 @@ TEST(collector, set_up, tear_down)
 	put(&p->s, "docker.io/library/y:latest", A, C, two);
 	assert_int_equal(image_open(p->s.dir, "x", &im, &e), 0);
 	forget(&p->s, "x");
-	/* No name, but somebody uses it. */
+	/* Without a name, but in use. */
 	assert_int_equal(gc_run(&p->s, true, &freed, &e), 0);
 	assert_int_equal(freed.layers, 0);
 	assert_true(store_has_layer(&p->s, B));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * start_kit.h - Shared by the tests of started commands: the program that is started, and init's
- * place in the world.
+ * start_kit.h - Shared by the tests of started commands: the program that is started, and the
+ * surroundings of init.
  *
  * The program is the test itself, copied to where any user may execute it. Called with "look" it
- * says what descriptors it has, waits for one byte, and exits with 7. Tests run in children
- * (child.h): as root with a user of its own for the command, as in a cell that root makes, and as
- * the only user of a user namespace, as in anybody else's.
+ * prints its descriptors, waits for one byte, and exits with 7. Tests run in children (child.h): as
+ * root with a user of its own for the command, as in a cell that root makes, and as the only user
+ * of a user namespace, as in a cell of any other user.
  */
 #ifndef CAISSON_TESTS_START_KIT_H
 #define CAISSON_TESTS_START_KIT_H
@@ -74,7 +74,7 @@ static inline int look(int out, int in)
 	return read(in, &go, 1) == 1 ? LOOKED : 4;
 }
 
-/* A kernel: also says something on each stream, and opens one by its name. */
+/* A kernel: also writes to each stream, and opens one by its name. */
 static inline int look_kernel(void)
 {
 	char go;
@@ -106,7 +106,7 @@ static inline void enter_world(bool separate)
 
 	/* Nothing of the test's own, so that the low numbers are free as they are in init. */
 	CHILD_CHECK(syscall(SYS_close_range, 3u, ~0u, 0u) == 0);
-	/* But one that somebody forgot to mark close-on-exec: no program may have it. */
+	/* A descriptor without close-on-exec: no program may inherit it. */
 	CHILD_CHECK(fcntl(STDERR_FILENO, F_DUPFD, FORGOTTEN) == FORGOTTEN);
 	config = (struct init_config){ .uid = AGENT,
 				       .gid = AGENT,
@@ -187,7 +187,7 @@ static inline void no_hold(uint32_t id, pid_t pid)
 {
 	(void)id;
 	(void)pid;
-	CHILD_CHECK(false); /* nobody asked for it */
+	CHILD_CHECK(false); /* it was not requested */
 }
 
 /* ---- around them ----------------------------------------------------------------------------- */

@@ -126,7 +126,7 @@ CHILD_TEST(control_script)
 	CHILD_CHECK(stat(script_path, &st) == 0 && st.st_uid == AGENT);
 }
 
-/* Too few numbers for its descriptors is a failure that is said, not a start without them. */
+/* Too few numbers for its descriptors is a reported failure, not a start without them. */
 CHILD_TEST(no_numbers)
 {
 	struct words w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_init_command.c - Unpacking a request: every length is checked against what came, what points
- * into the blob stays inside it, and no refusal leaves a descriptor or a mapping behind.
+ * test_init_command.c - Unpacking a request: every length is checked against the received size,
+ * pointers into the blob stay inside it, and no refusal leaves a descriptor or a mapping behind.
  */
 #include "base/fd.h"
 #include "init/init_command.h"
@@ -209,7 +209,7 @@ TEST(unknown_flags)
 	}
 }
 
-/* The length that is said and the one that is there have to be the same, and not too large. */
+/* The announced length and the real one must be equal, and not too large. */
 TEST(blob_lengths)
 {
 	static char large[INIT_BLOB_MAX + 1];

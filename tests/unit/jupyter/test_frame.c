@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_frame.c - Both framings: what is joined can be split again, and numbers that lie are found.
- */
+/* test_frame.c - Both framings: joined parts can be split again, and wrong numbers are found. */
 #include "jupyter/frame.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger_writer.c - A program that appends what it is told, for tests from outside.
+ * ledger_writer.c - A program that appends events from stdin to a ledger, for tests from outside.
  *
  * usage: ledger-writer DIR FILE_BYTES
  * Each line on stdin is an event: EVENT OWNER SANDBOX TEXT, separated by tabs; "-" is empty; an

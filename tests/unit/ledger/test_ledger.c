@@ -320,7 +320,7 @@ TEST(notices_strangers)
 	assert_int_equal(ftruncate(fd, st.st_size), 0);
 	assert_int_equal(kit_append(k, 2), 0);
 	assert_true(ledger_ok(k->ledger));
-	/* Removed: a line would go where nobody finds it. */
+	/* Removed: a line would be lost. */
 	assert_int_equal(unlinkat(k->dir, LEDGER_CURRENT, 0), 0);
 	assert_int_equal(kit_append(k, 3), -ESTALE);
 }

@@ -85,7 +85,7 @@ TEST(files_removed_renamed_emptied)
 	kit_write(k, second, "", 0);
 	assert_damage(k, second, 1, "empty");
 	assert_int_equal(unlinkat(k->dir, second, 0), 0);
-	/* From the beginning: no damage in itself, but the report says where it begins. */
+	/* From the beginning: no damage in itself, but the report has the first line. */
 	assert_int_equal(unlinkat(k->dir, "ledger-00000000000000000001.jsonl", 0), 0);
 
 	struct reader_report r = kit_verify(k);

@@ -65,7 +65,7 @@ TEST(named)
 	assert_string_equal(mcp_named("tasks/get"), "taskId");
 	assert_string_equal(mcp_named("tasks/update"), "taskId");
 	assert_string_equal(mcp_named("tasks/cancel"), "taskId");
-	/* Methods that are gone are unknown, whatever their headers say. */
+	/* Removed methods are unknown, whatever their headers are. */
 	assert_null(mcp_named("tasks/result"));
 	assert_null(mcp_named("tasks/list"));
 	assert_null(mcp_named("tools/list"));

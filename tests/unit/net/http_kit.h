@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_kit.h - A small HTTP server on loopback that writes down what it sees, and clients for it.
+ * http_kit.h - A small HTTP server on loopback that records its requests, and clients for it.
  *
  * Server and clients are one thread: clients are non-blocking, web_turn() lets the server have one
- * round, and WEB_WAIT() turns it until a condition holds. So bytes can be handed over one by one
- * for certain.
+ * round, and WEB_WAIT() turns it until a condition holds. So a test controls the arrival of every
+ * byte.
  */
 #ifndef CAISSON_TESTS_HTTP_KIT_H
 #define CAISSON_TESTS_HTTP_KIT_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * net_kit.h - A listener on loopback whose connections write down what happens to them, and
- * clients.
+ * net_kit.h - A listener on loopback whose connections record their events, and clients.
  *
  * Server and clients are one thread: clients are non-blocking, and WAIT_FOR() turns the loop until
  * a condition holds or ten seconds have passed.
@@ -141,7 +140,7 @@ static inline bool kit_accept(struct conn *c, void *arg)
 	return !k->refuse;
 }
 
-/* Call into the connection as its owner, sure that it calls nobody back meanwhile. */
+/* Call into the connection as its owner, and check that it makes no callback meanwhile. */
 #define OWNER(r, call)                                                                             \
 	do {                                                                                       \
 		(r)->in_call = true;                                                               \

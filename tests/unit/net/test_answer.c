@@ -13,7 +13,7 @@ struct told {
 	struct buf body;
 	unsigned int heads;
 	size_t used;
-	int end; /* what the last call said */
+	int end; /* the result of the last call */
 };
 
 static void on_head(struct answer *a)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_conn.c - Connections on real sockets: order and integrity of bytes, back-pressure, pauses,
- * deadlines, and nobody called back from inside a call.
+ * deadlines, and no callback from inside a call.
  */
 #include "net/conn_int.h"
 #include "net_kit.h"
@@ -369,7 +369,7 @@ static const struct conn_ops no_ops = { 0 };
 
 static void use_no_ops(struct rec *r)
 {
-	r->closes = 1; /* nobody will count it */
+	r->closes = 1; /* it will not be counted */
 	conn_set_ops(r->c, &no_ops, NULL);
 }
 

@@ -181,7 +181,7 @@ TEST(linger_is_bounded)
 	assert_true(clock_now_ns() - start >= kit.config.linger_ns);
 	assert_true(clock_now_ns() - start < 50 * CLOCK_NS_PER_S);
 
-	/* It is told: after what it can still read comes no orderly end. */
+	/* The client notices: after the remaining bytes there is no orderly end. */
 	ssize_t n;
 
 	while ((n = recv(fd, data, 3 << 20, 0)) > 0)

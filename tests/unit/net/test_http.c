@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_http.c - Raw requests over a real socket, in one piece and byte by byte: what is answered,
- * whether the connection is kept, and that nothing is executed that was not asked for.
+ * test_http.c - Raw requests over a real socket, in one piece and byte by byte: the answer, whether
+ * the connection is kept, and that only the intended requests are executed.
  */
 #include "http_kit.h"
 

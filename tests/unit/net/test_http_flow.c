@@ -232,7 +232,7 @@ TEST(vanishes_in_upload)
 	assert_int_equal(noted("done POST /echo 0"), 1);
 	end(&c);
 
-	/* A client that only half-closes is told what is missing. */
+	/* A client that only half-closes gets an error with the missing part. */
 	static const char *const cut[] = {
 		"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc",
 		"GET / HTTP/1.1\r\nHost"
@@ -268,7 +268,7 @@ TEST(half_close)
 	assert_int_equal(noted("gone "), 0);
 	end(&c);
 
-	/* Nothing was asked: nothing is said. */
+	/* Without a request there is no answer. */
 	begin(&c);
 	assert_int_equal(shutdown(c.fd, SHUT_WR), 0);
 	CLIENT_WAIT(&c, c.eof);
@@ -413,7 +413,7 @@ TEST(work_takes_its_time)
 	end(&c);
 }
 
-/* A stream that nobody reads is paused, bounded, and cut off; a large reply too. */
+/* A stream without a reader is paused, bounded, and cut off; a large reply too. */
 TEST(stalled_reader)
 {
 	static const char *const paths[] = { "/flood", "/big" };
@@ -436,7 +436,7 @@ TEST(stalled_reader)
 	}
 }
 
-/* The same two, read to their end by somebody who takes his time. */
+/* The same two, read to their end by a slow client. */
 TEST(slow_reader)
 {
 	struct client c;

@@ -332,7 +332,7 @@ TEST(write_progress)
 	end(&c);
 }
 
-/* The same for a stream whose producer waits to be told to go on. */
+/* The same for a stream whose producer waits for the signal to continue. */
 TEST(stream_stall)
 {
 	static char piece[50000];
@@ -348,7 +348,7 @@ TEST(stream_stall)
 	fake_read(&c, 512);
 	fake_time(&c, 20 * S);
 	assert_true(fake_open(&c));
-	/* A byte now and then is no reading. */
+	/* A byte now and then does not count as reading. */
 	fake_read(&c, 511);
 	fake_time(&c, 20 * S);
 	assert_true(c.closed);
@@ -358,7 +358,7 @@ TEST(stream_stall)
 	assert_int_equal(seen.status, 200);
 }
 
-/* A producer that does not stop is stopped by the connection, and told so. */
+/* The connection stops a producer that does not pause, and notifies it. */
 TEST(stream_overrun)
 {
 	static char piece[50000];
@@ -520,7 +520,7 @@ static struct ws *begin_ws(struct conn *c)
 	return w;
 }
 
-/* An upgrade that is decided later, when nobody further up the stack knows the connection. */
+/* An upgrade that is decided later, when no caller on the stack has the connection. */
 TEST(ws_upgrade_later)
 {
 	struct conn c;
@@ -547,7 +547,7 @@ TEST(ws_upgrade_later)
 	assert_int_equal(seen.closed, 1006);
 }
 
-/* Closing resumes reading: the peer's answer has to be heard. */
+/* Closing resumes reading: the peer's answer must arrive. */
 TEST(ws_close_paused)
 {
 	struct conn c;
@@ -645,7 +645,7 @@ TEST(ws_slow_reader)
 		fake_time(&c, 5 * S);
 		assert_true(fake_open(&c));
 	}
-	/* It has all of it, and says nothing. */
+	/* It has all of it, and sends nothing. */
 	fake_read(&c, c.out.len);
 	fake_time(&c, 5 * S);
 	assert_true(c.closed);

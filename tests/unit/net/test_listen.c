@@ -147,7 +147,7 @@ TEST(tcp_again)
 	kit_listen(TAKE_FD(again), NULL);
 }
 
-/* [::] hears IPv4 clients as what they are. */
+/* [::] accepts IPv4 clients, with their IPv4 addresses. */
 TEST(dual_stack)
 {
 	struct err e = { 0 };
@@ -258,7 +258,7 @@ TEST(unix_full_backlog_is_live)
 	assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listener_unix(p.path, 0600, &e), -EADDRINUSE);
 
-	/* Nor is a socket of another type that somebody has. */
+	/* Nor is a socket of another type that is in use. */
 	assert_int_equal(unlink(p.path), 0);
 	_fd_ int dgram = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -273,7 +273,7 @@ TEST(unix_errors)
 	struct err e = { 0 };
 	char longest[200];
 
-	/* Not a socket: nobody's file is removed. */
+	/* Not a socket: no file is removed. */
 	fd_close(open(p.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(listener_unix(p.path, 0600, &e), -EEXIST);
 	assert_non_null(strstr(e.msg, "is not a socket"));
@@ -417,7 +417,7 @@ TEST(strangers_of_many_addresses)
 	assert_int_equal(listener_refused(kit.ls), 2);
 	assert_int_equal(kit.recs[0].closes + kit.recs[3].closes + kit.recs[6].closes, 0);
 
-	/* Everybody has been admitted: nobody goes, and the newcomer is refused. */
+	/* All connections were admitted: none is closed, and the new one is refused. */
 	for (size_t i = 0; i < kit.n_recs; i++)
 		if (kit.recs[i].c)
 			conn_admit(kit.recs[i].c);
@@ -478,7 +478,7 @@ TEST(stop)
 	WAIT_FOR(kit.n_recs == 1);
 	kit_run_ms(5);
 	assert_int_equal(kit.loop.n_timers, 0); /* nothing will try again */
-	assert_int_equal(kit.n_recs, 1);        /* the others were waiting, and are told so */
+	assert_int_equal(kit.n_recs, 1);        /* the others were waiting, and are notified */
 	WAIT_FOR(is_closed(fds[1]) && is_closed(fds[2]));
 	_fd_ int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 

@@ -319,7 +319,7 @@ static void rearm_in_the_past(struct timer *t)
 	timer_set(&loop, t, 0);
 }
 
-/* A timer that is always due, and work that always defers itself, starve nobody. */
+/* A timer that is always due, and work that always defers itself, starve no other event. */
 static void defer_again(struct deferred *d)
 {
 	++*(int *)d->arg;

@@ -86,7 +86,7 @@ static const struct row {
 	T("GE(T / HTTP/1.1\r\n" HOST "\r\n", 400, "method"),
 	T("G\xc3T / HTTP/1.1\r\n" HOST "\r\n", 400, "method"),
 	T("\0GET / HTTP/1.1\r\n" HOST "\r\n", 400, "NUL"),
-	T("\x16\x03\x01\x02", 400, "method"), /* somebody speaks TLS */
+	T("\x16\x03\x01\x02", 400, "method"), /* a TLS client */
 	T("ABCDEFGHIJKLMNOPQRSTUVWXY / HTTP/1.1\r\n" HOST "\r\n", 400, "too long"),
 
 	/* header lines */

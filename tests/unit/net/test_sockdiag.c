@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_sockdiag.c - The user at the other end: of every kind of loopback connection, of another
- * user, of nobody; and that the descriptor tells its holder nothing else.
+ * user, of a closed one; and that the descriptor gives its holder nothing else.
  */
 #include "net/sockdiag.h"
 
@@ -59,7 +59,7 @@ static void pair_connect(struct pair *p, const char *to, int fd)
 	assert_true(p->server >= 0);
 }
 
-/* A socket at an address that nobody else on the machine has ports of. */
+/* A socket at an address on which no other program of the machine has ports. */
 static int client_at(struct sockaddr_in *from)
 {
 	socklen_t len = sizeof(*from);
@@ -167,7 +167,7 @@ TEST(another_user)
 	sockdiag_close(&d);
 }
 
-/* Gone: the kernel's answer would be user 0, or somebody who listens on the same port. */
+/* Gone: the Linux kernel would answer user 0, or a listener on the same port. */
 TEST(nobody)
 {
 	struct pair p = pair_listen("127.0.0.1:0");

@@ -63,7 +63,7 @@ static void expect_no_handshake(struct client cl)
 	assert_true(ERR_GET_REASON(ERR_peek_error()) > SSL_AD_REASON_OFFSET); /* an alert, no cut */
 	client_end(&cl);
 	WAIT_FOR(listener_count(kit.ls) == 0);
-	assert_int_equal(kit.n_recs, 0); /* nobody above ever heard of it */
+	assert_int_equal(kit.n_recs, 0); /* no layer above was notified */
 }
 
 TEST(refused_handshakes)

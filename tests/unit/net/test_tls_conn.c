@@ -148,7 +148,7 @@ TEST(close_notify_from_us)
 	}
 }
 
-/* The client says that it is done, and still gets its answer. */
+/* The client closes its direction, and still gets its answer. */
 TEST(half_close)
 {
 	kit_listen(-1, server);
@@ -192,7 +192,7 @@ TEST(cut)
 	}
 }
 
-/* Paused: a client that says goodbye and closes is noticed, although the goodbye is encrypted. */
+/* Paused: a client that sends its close and ends is noticed, although the close is encrypted. */
 TEST(paused_goodbye)
 {
 	kit_listen(-1, server);

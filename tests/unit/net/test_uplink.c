@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_uplink.c - Bytes over a socket that somebody else has made: back-pressure, half-close, ends.
+/* test_uplink.c - Bytes over a socket that another process made: back-pressure, half-close, ends.
  */
 #include <errno.h>
 #include <string.h>
@@ -182,7 +182,7 @@ TEST(pause)
 	end(&k);
 }
 
-/* A peer that has stopped listening is still heard. */
+/* Bytes of a peer that has stopped reading still arrive. */
 TEST(deaf_peer)
 {
 	struct kit k;

@@ -650,7 +650,7 @@ static void on_drain(struct ws *w)
 	drained++;
 }
 
-/* A peer that does not read: told when to stop, told when to go on, and everything arrives. */
+/* A peer that does not read: the owner is paused and resumed, and everything arrives. */
 TEST(congestion)
 {
 	static const struct ws_ops with_drain = { .on_message = on_message,
@@ -673,7 +673,7 @@ TEST(congestion)
 		expect_frame(&c, 0x82, piece, sizeof(piece));
 	assert_int_equal(drained, 1);
 
-	/* And who is told to stop but does not is stopped. */
+	/* An owner that ignores the pause is stopped. */
 	int r = 0;
 
 	while (r == 0)

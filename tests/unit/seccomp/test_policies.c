@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_policies.c - cell.policy and front.policy: whether they say what they should, and whether
- * the filters made from them say the same.
+ * test_policies.c - cell.policy and front.policy: whether they have the required rules, and whether
+ * the filters made from them agree.
  *
- * usage: test_policies [DIR], where they are; by default policy/ below the working directory.
+ * usage: test_policies [DIR], their directory; by default policy/ below the working directory.
  */
 #include "base/err.h"
 #include "base/fd.h"

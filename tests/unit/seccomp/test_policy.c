@@ -84,7 +84,7 @@ TEST(checks)
 	assert_int_equal(decide("unlisted", 0, 0, 0, 0), ENOSYS);
 }
 
-/* Each error names the line and says what to do. */
+/* Each error names the line and the remedy. */
 static const struct {
 	const char *text, *want;
 } bad[] = {
@@ -140,7 +140,7 @@ TEST(bad_input)
 	assert_int_equal(policy_parse("bad", 3, &pol, NULL), -EINVAL);
 }
 
-/* HEAD, then @unit @times with a number put in, and a table that must say it is full. */
+/* HEAD, then @unit @times with a number put in, and a table that must report that it is full. */
 static void overflow(const char *unit, int times, const char *want)
 {
 	static char text[POLICY_TEXT_MAX];

@@ -361,7 +361,7 @@ TEST(keys_are_bounded)
 		k.created_at = NOW + i;
 		assert_int_equal(store_key_put(s, &k, &err), 0);
 	}
-	/* The oldest ten went; nobody else's. */
+	/* The oldest ten were removed, and none of another owner. */
 	assert_int_equal(store_key_get(s, "alice", "k9", other.route, NOW, take_answer, &a, &err),
 			 0);
 	assert_int_equal(store_key_get(s, "alice", "k10", other.route, NOW, take_answer, &a, &err),

@@ -30,7 +30,7 @@ static size_t make_store(void)
 	return (size_t)st.st_size;
 }
 
-/* 0 when the store can be used, or what says otherwise. */
+/* 0 when the store can be used, or the error. */
 static int judge(void)
 {
 	struct store_files f;
@@ -264,7 +264,7 @@ TEST(no_regular_file)
 	put_aside();
 }
 
-/* A journal to roll back would be somebody else's idea of what the pages were. */
+/* A journal to roll back would have pages of another author. */
 TEST(journal_of_another)
 {
 	(void)make_store();

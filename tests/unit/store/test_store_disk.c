@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_store_disk.c - A disk that is full, read-only or failing, and somebody else at the same
- * files: a clear error, nothing half done, and all is well when the reason is gone.
+ * test_store_disk.c - A disk that is full, read-only or failing, and another process at the same
+ * files: a clear error, nothing incomplete, and everything works when the cause is gone.
  */
 #include "store_kit.h"
 
@@ -14,7 +14,7 @@
 
 struct unit_fixture unit_fixture = { kit_setup, kit_teardown };
 
-/* The C library's own, as the store calls it; what fails is for each test to say. */
+/* The C library's own, as the store calls it; each test chooses the calls that fail. */
 static int write_errno;
 
 ssize_t pwrite64(int fd, const void *data, size_t len, off64_t at)
@@ -186,7 +186,7 @@ CHILD_TEST(read_only_tmpfs)
 	CHILD_CHECK(strstr(err.msg, "/some/where") != NULL);
 }
 
-/* ---- somebody else ------------------------------------------------------------------------- */
+/* ---- another process ----------------------------------------------------------------------- */
 
 TEST(lock)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_vault.c - Lines of secrets: what is one, who may use it, and the way from process to
- * process. */
+/* test_vault.c - Lines of secrets: valid ones, their owners, and their way between processes. */
 #include <string.h>
 
 #include "../unit.h"
@@ -102,7 +101,7 @@ TEST(sealed)
 	assert_string_equal(vault_find(&blind, "T", "bob")->value, "");
 	assert_string_equal(vault_find(&blind, "T", "bob")->hosts, "h.test");
 	assert_string_equal(vault_find(&blind, "A", "bob")->value, "1");
-	assert_true(vault_unseal(&whole, two, NULL) < 0); /* not for who must know all */
+	assert_true(vault_unseal(&whole, two, NULL) < 0); /* a reader of all values refuses */
 	vault_free(&v);
 	vault_free(&whole);
 	vault_free(&blind);

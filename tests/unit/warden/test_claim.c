@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_claim.c - A second client on the same socket: what it claims lives, the rest ends, and
- * nobody hears of that end but the journal.
+ * test_claim.c - A second client on the same socket: cells that it claims live, the others end, and
+ * only the journal records that end.
  */
 #include "warden_kit.h"
 
@@ -36,7 +36,7 @@ CHILD_TEST(claimed_lives)
 
 	CHILD_CHECK(code_of(ask(WARDEN_CLAIM, keep, 0)) == 0);
 	CHILD_CHECK(code_of(ask(WARDEN_REST, 0, 0)) == 0);
-	/* The client that waits for a kernel is told so. */
+	/* The client that waits for a kernel gets an answer. */
 	CHILD_CHECK(code_of(kernel) < 0);
 	wait_quiet();
 	CHILD_CHECK(cell_of(&w, keep) == mine && kit_alive(mine->l.pid));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_deadline.c - Events that do not come: a cell that is not made, or does not die, and a kernel
- * that cannot be collected. Each is given up in its time, not before, and then keeps nobody busy.
+ * that cannot be collected. Each is given up at its deadline, not before, and then costs nothing.
  */
 #include "warden_kit.h"
 
@@ -9,7 +9,7 @@
 
 #include "../unit.h"
 
-/* A cell that is not made in time is given up: itself, and nobody else. */
+/* A cell that is not made in time is given up, and no other. */
 CHILD_TEST(not_made)
 {
 	int pair[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_kernel.c - Kernels, from the request to their end: into which cells, how many, what becomes
- * of the client when something dies on the way, and that a cell dies with its kernel, in time.
+ * test_kernel.c - Kernels, from the request to their end: the cells that may get them, their
+ * number, the answer to the client when something dies meanwhile, and that a cell dies with its
+ * kernel, in time.
  *
  * The warden is this process, the zygote is the test, cells and kernels are real processes.
  */
@@ -76,7 +77,7 @@ CHILD_TEST(whose_cell)
 	CHILD_CHECK(code_of(ask(WARDEN_KERNEL, nobodys->handle, 0)) == -ENOENT);
 	CHILD_CHECK(code_of(ask(WARDEN_KERNEL, c->handle + 1, one->handle)) == -ENOENT);
 	CHILD_CHECK(nothing_asked(one_peer) && nothing_asked(two_peer));
-	/* Nor may one zygote speak for the other's cell. */
+	/* Nor may one zygote answer for another's cell. */
 	struct zygote_reply reply;
 	uint64_t seq = ask(WARDEN_KERNEL, c->handle, one->handle);
 
@@ -114,13 +115,13 @@ CHILD_TEST(one_at_a_time)
 	CHILD_CHECK(c->kernel_pid == pid);
 
 	kit_make_zombie(pid);
-	const struct kit_answer *next = make_kernel(c, peer); /* before its event was heard */
+	const struct kit_answer *next = make_kernel(c, peer); /* before its event was handled */
 
 	CHILD_CHECK(next->reply.code == 0 && c->kernel_pid != pid);
 	kit_end();
 }
 
-/* The client gets the socket on which the kernel says hello, the kernel, and its pipes. */
+/* The client gets the socket on which the kernel sends its hello, the kernel, and its pipes. */
 CHILD_TEST(descriptors)
 {
 	int peer, fds[FD_PASS_MAX];
@@ -178,7 +179,7 @@ CHILD_TEST(dead_cell)
 	kit_end();
 }
 
-/* A zygote that ends, or says what is no answer, fails those who wait, and no one else. */
+/* A zygote that ends, or sends an invalid answer, fails its waiting requests, and no others. */
 static void dead_zygote(void *arg)
 {
 	int peer, other_peer;
@@ -256,7 +257,7 @@ CHILD_TEST(retired)
 	uint64_t seq = ask(WARDEN_KERNEL, waits->handle, z->handle);
 
 	CHILD_CHECK(code_of(ask(WARDEN_RETIRE, 0, z->handle)) == 0 && code_of(seq) == -EPIPE);
-	CHILD_CHECK(!w.zygotes[0]); /* nobody waits for its death, but it is seen to */
+	CHILD_CHECK(!w.zygotes[0]); /* no request waits for its death, but it is collected */
 	while (kit_alive(pid))
 		(void)kit_turn(5);
 	CHILD_CHECK(usage_of(lives->handle).kernel == KERNEL_RUNS);
@@ -294,7 +295,7 @@ CHILD_TEST(refused)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* The client keeps its copy of the kernel's descriptor: that is no reason for the loop to spin. */
+/* The client keeps its copy of the kernel's descriptor: the loop must not spin because of this. */
 CHILD_TEST(ended)
 {
 	int peer;
@@ -391,7 +392,7 @@ CHILD_TEST(client_gone)
 	kit_end();
 }
 
-/* Answers that nobody takes: the warden does not wait for ever, and then the client is gone. */
+/* Unread answers: the warden does not wait for ever, and then drops the client. */
 CHILD_TEST(client_deaf)
 {
 	struct warden_req req = { .version = WARDEN_VERSION, .op = WARDEN_USAGE };

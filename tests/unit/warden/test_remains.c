@@ -139,7 +139,7 @@ CHILD_TEST(forks)
 	for (int i = 0; i < PIDS; i++) /* it has as many as it may have */
 		CHILD_CHECK(read(fd, &said, 1) == 1);
 	remains_add(&l, &r, &c, -1);
-	CHILD_CHECK(l.n == 1 && records_left() == 1); /* nobody waited for it */
+	CHILD_CHECK(l.n == 1 && records_left() == 1); /* no request waited for it */
 	see_it_go(&l);
 	gone(&paths);
 	CHILD_CHECK(records_left() == 0);
@@ -200,7 +200,7 @@ CHILD_TEST(at_once)
 	clean_up();
 }
 
-/* tests/guest counts those who found the layout that they were sent to. */
+/* tests/guest counts the units that found their layout. */
 static void say_site(void)
 {
 	struct cgroup_site site;

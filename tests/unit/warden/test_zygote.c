@@ -71,7 +71,7 @@ TEST(answers)
 	fd_close(pair[0]);
 }
 
-/* Too short, too long, nothing at all, descriptors that nobody wants: it is as good as gone. */
+/* Too short, too long, empty, with unwanted descriptors: the zygote is given up. */
 TEST(nonsense)
 {
 	static const struct {
@@ -170,10 +170,10 @@ CHILD_TEST(lies)
 	kit_make_zombie(plain);
 	check_refused(plain, -EPROTO);
 	CHILD_CHECK(child_wait(plain) >= 0);
-	check_refused(plain, -ESRCH); /* nobody has this number */
+	check_refused(plain, -ESRCH); /* no process has this number */
 	check_refused(INT_MAX, -ESRCH);
 
-	/* A thread is no process. */
+	/* A thread is not a process. */
 	CHILD_CHECK(pipe2(ends, O_CLOEXEC) == 0);
 	int shared[] = { ends[0], 0 };
 
@@ -235,7 +235,7 @@ CHILD_TEST(kernel)
 	CHILD_CHECK(cell.kernel_pid == 0 && cell.kernel_pidfd == -1);
 }
 
-/* One that died before it was named is still told from a stranger, and its status is not lost. */
+/* One that died before it was named is still recognized, and its status is not lost. */
 CHILD_TEST(dead_kernel)
 {
 	make_cell();

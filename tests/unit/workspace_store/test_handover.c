@@ -74,7 +74,7 @@ TEST(not_named)
 	job(p, false);
 	assert_int_equal(p->reply.seq, 7);
 	assert_false(promise_is_kept(p, store_dir));
-	/* What another made of that name is not what was promised. */
+	/* A directory of that name that another process made is not the promised one. */
 	assert_int_equal(mkdirat(workspace, "g2", 0755), 0);
 	assert_false(promise_is_kept(p, store_dir));
 	assert_int_equal(unlinkat(workspace, "g2", AT_REMOVEDIR), 0);
