@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """check-docs.py - Check that man pages and shell completions have exactly the existing options.
 
-The tables in src/cli/options.c, src/front/support/config.c and src/remote/ are the source of truth; this compares names, so
-that an option cannot be added, renamed or dropped in one place only. It also checks that links between the documents lead
+The tables in src/cli/run_options.c, src/front/support/config.c and src/remote/ are the source of truth; this compares names,
+so that an option cannot be added, renamed or dropped in one place only. It also checks that links between the documents lead
 to a file, and that the tests that docs/adversary.md cites exist.
 
 usage: check-docs.py     exit 0: all agree, 1: one line per difference
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMON = {"--help", "--version"}  # options of every program, not in the table
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)")
 SHELLS = ("dist/completions/caisson.bash", "dist/completions/caisson.zsh")
-REMOTE = {"src/remote/audit_verb.c": "docs/man/caisson-audit.1.scd", "src/remote/options.c": "docs/man/caisson-sandbox.1.scd",
+REMOTE = {"src/remote/audit_verb.c": "docs/man/caisson-audit.1.scd", "src/remote/remote_options.c": "docs/man/caisson-sandbox.1.scd",
           "src/image/main.c": "docs/man/caisson-image.1.scd"}  # verbs with a page of their own
 MCP = "docs/man/caisson-mcp.1.scd"  # has options of options.c, and examples with options of a daemon
 
@@ -58,7 +58,7 @@ def missing_tests():
 
 
 def main():
-    known = table_options("src/cli/options.c")
+    known = table_options("src/cli/run_options.c")
     served = table_options("src/front/support/config.c")
     if len(known) < 10 or len(served) < 10:
         print("check-docs: a table of options could not be parsed")

@@ -11,10 +11,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/utf8.h"
+#include "bridge/bridge_log.h"
 #include "bridge/config.h"
 #include "bridge/front_link.h"
-#include "bridge/log.h"
 #include "bridge/upstream.h"
 #include "mcp/slice.h"
 
@@ -49,13 +50,12 @@ static void copy_text(const char *from, char *to, size_t size)
 /* An error of JSON-RPC: its number, and its text cut and made printable. */
 static int read_error(const char *text, size_t len, char *message, size_t size, json_t **ret_data)
 {
-	json_t *error = len <= SMALL_MAX ? json_loadb(text, len, 0, NULL) : NULL;
+	json_auto_t *error = len <= SMALL_MAX ? json_loadb(text, len, 0, NULL) : NULL;
 	const char *said = json_string_value(json_object_get(error, "message"));
 	int code = (int)json_integer_value(json_object_get(error, "code"));
 
 	copy_text(said ? said : "without a message", message, size);
 	*ret_data = json_incref(json_object_get(error, "data"));
-	json_decref(error);
 	return code;
 }
 
@@ -63,7 +63,7 @@ static void on_error(struct request *r, const struct slice *error)
 {
 	struct upstream *u = r->up;
 	char said[MESSAGE_MAX], message[MESSAGE_MAX + 80];
-	json_t *data = NULL;
+	json_auto_t *data = NULL;
 	int code = read_error(error->at, error->len, said, sizeof(said), &data);
 
 	(void)snprintf(message, sizeof(message), "the MCP server answered with an error: %s (%d)",
@@ -76,7 +76,6 @@ static void on_error(struct request *r, const struct slice *error)
 	} else {
 		handshake_error(r, code, said, data);
 	}
-	json_decref(data);
 }
 
 /* A modern server has more to ask, or wants the call again with a state of its own. */
@@ -134,28 +133,26 @@ static void on_result(struct request *r, const struct slice *result)
 
 static void on_progress(struct upstream *u, const struct slice *params)
 {
-	json_t *p = params->at && params->len <= SMALL_MAX ?
-			    json_loadb(params->at, params->len, 0, NULL) :
-			    NULL;
+	json_auto_t *p = params->at && params->len <= SMALL_MAX ?
+				 json_loadb(params->at, params->len, 0, NULL) :
+				 NULL;
 	json_t *token = json_object_get(p, "progressToken"), *total = json_object_get(p, "total");
 	const char *said = json_string_value(json_object_get(p, "message"));
 	struct request *r = find(u, (uint64_t)json_integer_value(token));
 	uint64_t now = clock_now_ns();
 	char message[MESSAGE_MAX];
 
-	if (r && r->progress && r->front_id && now - r->progress_ns >= PROGRESS_NS) {
-		r->progress_ns = now;
-		copy_text(said ? said : "", message, sizeof(message));
-		front_link_send(u->front,
-				json_pack("{s:s, s:I, s:f, s:o*, s:s*}", "event", "progress", "id",
-					  (json_int_t)r->front_id, "progress",
-					  json_number_value(json_object_get(p, "progress")),
-					  "total",
-					  json_is_number(total) ? json_incref(total) : NULL,
-					  "message", said ? message : NULL),
-				NULL, 0);
-	}
-	json_decref(p);
+	if (!r || !r->progress || !r->front_id || now - r->progress_ns < PROGRESS_NS)
+		return;
+	r->progress_ns = now;
+	copy_text(said ? said : "", message, sizeof(message));
+	front_link_send(u->front,
+			json_pack("{s:s, s:I, s:f, s:O*, s:s*}", "event", "progress", "id",
+				  (json_int_t)r->front_id, "progress",
+				  json_number_value(json_object_get(p, "progress")), "total",
+				  json_is_number(total) ? total : NULL, "message",
+				  said ? message : NULL),
+			NULL, 0);
 }
 
 static void on_notification(struct upstream *u, const struct slice *method,
@@ -185,8 +182,8 @@ static void on_request(struct upstream *u, const struct slice *id, const struct 
 	else
 		(void)buf_puts(
 			&text,
-			",\"error\":{\"code\":-32601,\"message\":\"this client can only call tools: "
-			"nobody can be asked here; take what is needed as arguments\"}}");
+			",\"error\":{\"code\":-32601,\"message\":\"this client can only call "
+			"tools: nobody can be asked here; take what is needed as arguments\"}}");
 	if (!text.err)
 		upstream_send(u, text.data, text.len, NULL);
 }
@@ -224,32 +221,26 @@ static void one_message(struct upstream *u, char *text, size_t len)
 		on_result(r, &s[RESULT]);
 	else
 		on_error(r, &s[ERROR]);
-	if (u->wire == w && w)
-		w->ops->abandon(w, id, true);
+	if (u->wire == w)
+		upstream_abandon(u, id, true);
 }
 
 void answers_message(struct upstream *u, char *text, size_t len)
 {
-	size_t i;
-	json_t *list, *m;
-
-	if (text[0] != '[') {
-		one_message(u, text, len);
-		return;
-	}
 	/* Several at once, which one revision of the protocol has. */
-	list = json_loadb(text, len, 0, NULL);
+	json_auto_t *list = text[0] == '[' ? json_loadb(text, len, 0, NULL) : NULL;
+	size_t i;
+	json_t *m;
+
+	if (!list)
+		one_message(u, text, len);
 	json_array_foreach(list, i, m)
 	{
-		char *one = json_dumps(m, JSON_COMPACT | JSON_ENCODE_ANY);
+		_mem_ char *one = json_dumps(m, JSON_COMPACT | JSON_ENCODE_ANY);
 
 		if (one && u->wire)
 			one_message(u, one, strlen(one));
-		free(one);
 	}
-	if (!list)
-		one_message(u, text, len);
-	json_decref(list);
 }
 
 void answers_failure(struct upstream *u, uint64_t id, const struct wire_failure *f)

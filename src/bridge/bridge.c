@@ -23,14 +23,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/options.h"
+#include "bridge/bridge_log.h"
 #include "bridge/config.h"
-#include "bridge/discover.h"
-#include "bridge/front_link.h"
-#include "bridge/log.h"
-#include "bridge/worker.h"
+#include "client/packet.h"
 #include "wire/bridge.h"
 
 #define FILES_MAX 64
@@ -187,13 +186,12 @@ static int load(struct settings *w, struct bridge_config *c, struct err *e)
 	int r = 0;
 
 	for (size_t i = 0; w->files[i] && r == 0; i++) {
-		_mem_ char *text = NULL;
-		size_t len;
+		_buf_ struct buf text = BUF_INIT(BRIDGE_FILE_MAX);
 
-		r = bridge_read_file(w->fds[i], w->files[i], &text, &len, e);
+		r = bridge_read_file(w->fds[i], w->files[i], &text, e);
 		w->fds[i] = fd_close(w->fds[i]);
 		if (r == 0)
-			r = bridge_config_add(c, w->files[i], text, len, true, e);
+			r = bridge_config_add(c, w->files[i], buf_str(&text), text.len, true, e);
 	}
 	if (r == 0 && w->discover)
 		r = bridge_discover(c, home ? home : "/", getcwd(cwd, sizeof(cwd)), e);
@@ -203,10 +201,9 @@ static int load(struct settings *w, struct bridge_config *c, struct err *e)
 static int refuse(const struct err *e)
 {
 	struct packet_queue q;
-	json_t *head = json_pack("{s:s, s:s}", "event", "refused", "message", e->msg);
+	json_auto_t *head = json_pack("{s:s, s:s}", "event", "refused", "message", e->msg);
 	_mem_ char *text = head ? json_dumps(head, JSON_COMPACT) : NULL;
 
-	json_decref(head);
 	packet_queue_init(&q);
 	if (!text || packet_put(&q, BRIDGE_FD, text, strlen(text), NULL, 0) < 0)
 		(void)fprintf(stderr, "caisson-bridge: %s\n", e->msg);

@@ -25,6 +25,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/list.h"
+#include "base/spawn.h"
 #include "bridge/config.h"
 
 #define STEP_NS CLOCK_NS_PER_S
@@ -32,45 +34,35 @@
 
 /* ---- the environment ----------------------------------------------------------------------- */
 
-static const char *const inherited[] = { "PATH", "HOME", "LANG" };
-
-static const char *configured(char *const *env, const char *name)
+/* The value in @env of the variable of @pair, as in "PATH="; NULL: it is not there. */
+static const char *value_of(char *const *env, const char *pair)
 {
-	size_t len = strlen(name);
+	size_t len = strcspn(pair, "=") + 1;
 
 	for (; env && *env; env++)
-		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-			return *env + len + 1;
+		if (strncmp(*env, pair, len) == 0)
+			return *env + len;
 	return NULL;
 }
 
-/* The list is the caller's, and its first @ret_own texts are. */
-static char **make_env(char *const *env, size_t *ret_own)
+/* The list is the caller's to free; its texts are not. */
+static char **make_env(char *const *env)
 {
-	size_t n = 0, own = 0;
+	static const char *const names[] = { "PATH=", "HOME=", "LANG=", NULL };
+	char *ours[ARRAY_SIZE(names)];
+	size_t n = 0, at = 0;
 
 	while (env && env[n])
 		n++;
-	char **list = calloc(n + ARRAY_SIZE(inherited) + 1, sizeof(char *));
+	char **list = calloc(n + ARRAY_SIZE(names), sizeof(char *));
 
-	for (size_t i = 0; list && i < ARRAY_SIZE(inherited); i++) {
-		const char *v = getenv(inherited[i]);
-
-		if (v && !configured(env, inherited[i]) &&
-		    asprintf(&list[own], "%s=%s", inherited[i], v) >= 0)
-			own++;
-	}
+	spawn_pick_env(environ, names, ours, ARRAY_SIZE(ours));
+	for (size_t i = 0; list && ours[i]; i++)
+		if (!value_of(env, ours[i]))
+			list[at++] = ours[i];
 	if (list && n > 0)
-		memcpy(list + own, env, n * sizeof(char *));
-	*ret_own = own;
+		memcpy(list + at, env, n * sizeof(char *));
 	return list;
-}
-
-static void free_env(char **list, size_t own)
-{
-	for (size_t i = 0; list && i < own; i++)
-		free(list[i]);
-	free(list);
 }
 
 /* The path of the program, by the PATH that it will have itself. */
@@ -156,9 +148,8 @@ __attribute__((noreturn)) static void become(const char *path, char *const *argv
 static int spawn(const struct server_config *s, struct pipes *p, pid_t *ret, struct err *e)
 {
 	char path[PATH_MAX];
-	size_t own;
-	char **env = make_env(s->env, &own);
-	int r = env ? find_program(s->argv[0], configured(env, "PATH"), path, e) :
+	_mem_ char **env = make_env(s->env);
+	int r = env ? find_program(s->argv[0], value_of(env, "PATH="), path, e) :
 		      err_set(e, -ENOMEM, "start it"),
 	    code = 0;
 	pid_t parent = getpid();
@@ -170,7 +161,6 @@ static int spawn(const struct server_config *s, struct pipes *p, pid_t *ret, str
 		if (*ret < 0)
 			r = err_set(e, -errno, "start it");
 	}
-	free_env(env, own);
 	if (r < 0)
 		return r;
 	p->why[1] = fd_close(p->why[1]);
@@ -195,14 +185,10 @@ static void free_child(struct child *c)
 	fd_close(c->in);
 	fd_close(c->out);
 	fd_close(c->err);
-	for (struct child **p = &all->first; *p; p = &(*p)->next)
-		if (*p == c) {
-			*p = c->next;
-			break;
-		}
+	LIST_DROP(all->first, c);
 	free(c);
-	if (!all->first && all->on_none)
-		all->on_none(all);
+	if (!all->first)
+		all->on_none(all->arg);
 }
 
 static void on_gone(struct watch *w, uint32_t events)
@@ -281,8 +267,7 @@ int child_start(struct children *all, const struct server_config *s, struct chil
 	(void)fcntl(c->err, F_SETFL, O_NONBLOCK);
 	c->timer = (struct timer){ .fn = on_time, .arg = c };
 	c->all = all;
-	c->next = all->first;
-	all->first = c;
+	LIST_PUSH(all->first, c);
 	*ret = c;
 	return 0;
 }

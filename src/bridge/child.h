@@ -9,7 +9,6 @@
 #ifndef CAISSON_BRIDGE_CHILD_H
 #define CAISSON_BRIDGE_CHILD_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "net/loop.h"
@@ -21,14 +20,13 @@ struct server_config;
 struct children {
 	struct loop *loop;
 	struct child *first;
-	/* All have ended. May be NULL. */
-	void (*on_none)(struct children *all);
+	void (*on_none)(void *arg); /* all have ended */
 	void *arg;
 };
 
 struct child {
 	struct children *all;
-	struct child *next;
+	struct child *prev, *next;
 	pid_t pid;
 	int in, out, err;  /* its stdin, stdout and stderr; the owner takes them (and sets -1), or
 			      they close with it */

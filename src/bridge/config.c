@@ -56,7 +56,7 @@ static int take_text(const struct entry *x, const json_t *v, const char *key, ch
 	return *ret ? 0 : wrong(x, key, "%s", why.msg);
 }
 
-static void free_list(char **list)
+void bridge_list_free(char **list)
 {
 	for (size_t i = 0; list && list[i]; i++)
 		free(list[i]);
@@ -179,12 +179,16 @@ static int take_patience(const struct entry *x, const json_t *entry)
 static int take_rules(const struct entry *x, json_t *rules)
 {
 	char where[NAME_MAX_BYTES + 64];
+	struct tool_rules parsed;
 	struct err why = { 0 };
 
 	if (!rules)
 		return 0;
 	(void)snprintf(where, sizeof(where), "%s.%s.caisson", x->group, x->name);
-	if (tool_rules_check(rules, where, &why) < 0)
+	int r = tool_rules_parse(rules, false, where, &parsed, &why);
+
+	tool_rules_free(&parsed);
+	if (r < 0)
 		return err_say(x->e, -EINVAL, "%s: %s", x->file, why.msg);
 	x->s->rules = json_incref(rules);
 	return 0;
@@ -223,9 +227,9 @@ static void free_server(struct server_config *s)
 	free(s->cwd);
 	free(s->url);
 	free(s->file);
-	free_list(s->argv);
-	free_list(s->env);
-	free_list(s->headers);
+	bridge_list_free(s->argv);
+	bridge_list_free(s->env);
+	bridge_list_free(s->headers);
 	json_decref(s->rules);
 	*s = (struct server_config){ 0 };
 }
@@ -338,7 +342,8 @@ int bridge_config_add(struct bridge_config *c, const char *file, const char *tex
 		      bool ours, struct err *e)
 {
 	json_error_t where;
-	json_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where), *servers, *entry;
+	json_auto_t *all = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+	json_t *servers, *entry;
 	const char *group = json_object_get(all, "mcpServers") ? "mcpServers" : "servers";
 	struct entry x = { .config = c, .file = file, .group = group, .e = e };
 	int r = 0;
@@ -364,6 +369,5 @@ int bridge_config_add(struct bridge_config *c, const char *file, const char *tex
 		if (r < 0)
 			break;
 	}
-	json_decref(all);
 	return r;
 }

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct buf;
 struct err;
 
 enum bridge_transport { BRIDGE_STDIO, BRIDGE_HTTP, BRIDGE_SSE };
@@ -65,6 +66,8 @@ struct bridge_config {
 int bridge_config_add(struct bridge_config *c, const char *file, const char *text, size_t len,
 		      bool ours, struct err *e);
 void bridge_config_free(struct bridge_config *c);
+/* bridge_list_free() - A list of strings that ends with NULL, or NULL. */
+void bridge_list_free(char **list);
 
 /* bridge_expand() - ${...} in @s; the caller's to free. NULL with @e set: a variable is not there.
  */
@@ -85,5 +88,21 @@ const char *bridge_key_meant(const char *key);
 /* bridge_is_self() - Whether this entry is caisson's own MCP server: calls would go round in
  * circles. */
 bool bridge_is_self(const struct server_config *s, const char *const *addresses);
+
+/* bridge_read_file() - All of a configuration file into @ret, which has no content yet. */
+#define BRIDGE_FILE_MAX (16u << 20)
+int bridge_read_file(int fd, const char *name, struct buf *ret, struct err *e);
+
+/*
+ * bridge_discover() - Add the servers in the usual hosts' files below @home and in the directory
+ * @cwd. A file that is not there is passed over; one that makes no sense is noted. @cwd: or NULL.
+ */
+int bridge_discover(struct bridge_config *c, const char *home, const char *cwd, struct err *e);
+
+/*
+ * bridge_supervise() - The worker, which serves the front (worker.c), and another one when it is
+ * killed, until the front closes @fd. Return: the exit status.
+ */
+int bridge_supervise(const struct bridge_config *c, int fd);
 
 #endif

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config_text.c - Rules about texts of a configuration: variables in them, identifiers made of
- * names, whether an entry is this daemon itself, and which key a misspelt one resembles.
+ * names, whether an entry is this daemon itself, and which key a misspelt one resembles; and the
+ * files in which other hosts keep theirs.
+ *
+ * Those are read on explicit request: they name programs that are then started. The first file that
+ * has a name wins, those of the project before those of the home directory. A host's comments in
+ * JSON are not understood; such a file is noted and passed over.
  */
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -38,10 +46,10 @@ static int expand_one(const char *name, size_t len, const char *(*variable)(cons
 	if (!real[0] ||
 	    strspn(real, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") !=
 		    strlen(real))
-		return err_say(
-			e, -EINVAL,
-			"${%.80s} is not known here; there are ${NAME}, ${env:NAME} and ${NAME:-default}",
-			key);
+		return err_say(e, -EINVAL,
+			       "${%.80s} is not known here; there are ${NAME}, ${env:NAME} and "
+			       "${NAME:-default}",
+			       key);
 	const char *v = variable(real);
 
 	if (!v)
@@ -108,8 +116,7 @@ void bridge_alias(const char *name, bool (*taken)(const void *arg, const char *a
 	if (name[0] >= '0' && name[0] <= '9')
 		base[n++] = '_';
 	for (; *name && n < sizeof(base) - 2; name++) {
-		bool good = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
-			    (*name >= '0' && *name <= '9');
+		bool good = isalnum((unsigned char)*name); /* of ASCII: the locale is "C" */
 
 		/* Bytes of one character that is not ASCII are one mark. */
 		if (!good && n > 0 && base[n - 1] == '_' && ((unsigned char)*name & 0xc0) == 0x80)
@@ -141,12 +148,10 @@ static bool is_own_command(char *const *argv)
 	for (size_t i = 0; argv && argv[i]; i++) {
 		const char *name = last_part(argv[i]);
 
-		if (strcmp(name, "caisson-remote") == 0 && argv[i + 1] &&
-		    strcmp(argv[i + 1], "mcp") == 0)
-			return true;
-		if (strcmp(name, "caisson") == 0 && argv[i + 1] && strcmp(argv[i + 1], "mcp") == 0)
-			return true;
-		if (strstr(argv[i], "caisson mcp"))
+		bool ours = strcmp(name, "caisson") == 0 || strcmp(name, "caisson-remote") == 0;
+
+		if ((ours && argv[i + 1] && strcmp(argv[i + 1], "mcp") == 0) ||
+		    strstr(argv[i], "caisson mcp"))
 			return true;
 	}
 	return false;
@@ -175,11 +180,8 @@ bool bridge_is_self(const struct server_config *s, const char *const *addresses)
 		host = at + 1;
 	}
 	for (; addresses && *addresses; addresses++) {
-		const char *port = strrchr(*addresses, ':'), *theirs = NULL;
+		const char *port = strrchr(*addresses, ':'), *theirs = memrchr(host, ':', len);
 
-		for (size_t i = 0; i < len; i++)
-			if (host[i] == ':')
-				theirs = host + i;
 		if (strlen(*addresses) == len && strncmp(*addresses, host, len) == 0)
 			return true;
 		/* Names of the same loopback. */
@@ -194,22 +196,20 @@ bool bridge_is_self(const struct server_config *s, const char *const *addresses)
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-static const char *const keys[] = {
-	"command",
-	"args",
-	"env",
-	"cwd",
-	"url",
-	"type",
-	"transport",
-	"headers",
-	"description",
-	"disabled",
-	"enabled",
-	"caisson",
-	"startup_timeout_sec",
-	"startup_timeout_ms",
-};
+static const char *const keys[] = { "command",
+				    "args",
+				    "env",
+				    "cwd",
+				    "url",
+				    "type",
+				    "headers",
+				    "transport",
+				    "disabled",
+				    "enabled",
+				    "caisson",
+				    "description",
+				    "startup_timeout_sec",
+				    "startup_timeout_ms" };
 
 /* Small letters and digits alone: capitals, '-' and '_' make no difference. */
 static void plain(const char *key, struct word *ret)
@@ -240,4 +240,99 @@ const char *bridge_key_meant(const char *key)
 		}
 	}
 	return found;
+}
+
+/* ---- files of other hosts ------------------------------------------------------------------ */
+
+static const char *const in_project[] = {
+	".mcp.json", "mcp.json", ".mcp/mcp.json", ".vscode/mcp.json", ".cursor/mcp.json",
+};
+
+static const char *const in_home[] = {
+	".config/mcp/mcp.json",
+	".claude.json",
+	".claude/mcp.json",
+	".config/Claude/claude_desktop_config.json",
+	"Library/Application Support/Claude/claude_desktop_config.json",
+	".cursor/mcp.json",
+	".config/Code/User/mcp.json",
+	".config/Code - Insiders/User/mcp.json",
+	"Library/Application Support/Code/User/mcp.json",
+	".codeium/windsurf/mcp_config.json",
+	".gemini/settings.json",
+	".lmstudio/mcp.json",
+};
+
+int bridge_read_file(int fd, const char *name, struct buf *ret, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(e, -errno, "%s", name);
+	if (!S_ISREG(st.st_mode))
+		return err_say(e, -EINVAL, "%s: is no regular file", name);
+	int r = fd_read_buf(fd, ret);
+
+	return r == -EMSGSIZE ? err_say(e, -EFBIG, "%s: is larger than 16 MiB", name) :
+	       r < 0          ? err_set(e, r, "%s", name) :
+				0;
+}
+
+static int add_file(struct bridge_config *c, const char *dir, const char *name, struct err *e)
+{
+	char path[4096];
+	_buf_ struct buf text = BUF_INIT(BRIDGE_FILE_MAX);
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+		return 0;
+	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return 0;
+	int r = bridge_read_file(fd, path, &text, e);
+
+	if (r == 0)
+		r = bridge_config_add(c, path, buf_str(&text), text.len, false, e);
+	if (r < 0 && r != -ENOMEM && r != -E2BIG) {
+		if (c->note)
+			c->note(c->arg, e->msg);
+		*e = (struct err){ 0 };
+		r = 0;
+	}
+	return r;
+}
+
+/* Each file of a directory is one list. */
+static int add_directory(struct bridge_config *c, const char *home, const char *name, struct err *e)
+{
+	char path[4096];
+	struct dirent **list = NULL;
+	int r = 0;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", home, name) >= sizeof(path))
+		return 0;
+	int n = scandir(path, &list, NULL, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		size_t len = strlen(list[i]->d_name);
+
+		if (r == 0 && len > 5 && strcmp(list[i]->d_name + len - 5, ".json") == 0)
+			r = add_file(c, path, list[i]->d_name, e);
+		free(list[i]);
+	}
+	free(list);
+	return r;
+}
+
+int bridge_discover(struct bridge_config *c, const char *home, const char *cwd, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; cwd && r == 0 && i < ARRAY_SIZE(in_project); i++)
+		r = add_file(c, cwd, in_project[i], e);
+	if (r == 0)
+		r = add_directory(c, home, ".config/mcp/servers", e);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(in_home); i++)
+		r = add_file(c, home, in_home[i], e);
+	return r;
 }

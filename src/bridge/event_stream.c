@@ -17,6 +17,13 @@ void event_stream_free(struct event_stream *v)
 	buf_free(&v->data);
 }
 
+void event_stream_cut(struct event_stream *v)
+{
+	event_stream_free(v);
+	v->type[0] = '\0';
+	v->has_data = v->after_cr = v->begun = v->too_large = false;
+}
+
 static bool is(const char *field, size_t len, const char *name)
 {
 	return strlen(name) == len && memcmp(field, name, len) == 0;

@@ -9,14 +9,12 @@
 
 #include "base/buf.h"
 
-#define EVENT_STREAM_ID_MAX 1024
-
 struct event_stream {
 	struct buf line; /* that is not complete yet */
 	struct buf data; /* of the event that is not complete yet */
 	char type[32];
-	char id[EVENT_STREAM_ID_MAX]; /* the last one of the stream; "": none */
-	uint64_t retry_ms;            /* the last one; only meaningful with has_retry */
+	char id[1024];     /* the last one of the stream; "": none */
+	uint64_t retry_ms; /* the last one; only meaningful with has_retry */
 	bool has_retry, has_data, after_cr, begun, too_large;
 	/* An event with data. @type: "message" when it has none. False: stop. @data may be written
 	 * to. */
@@ -28,6 +26,8 @@ struct event_stream {
 void event_stream_init(struct event_stream *v, size_t max);
 /* event_stream_feed() - False when the callback was, or an event is too large (v->too_large). */
 bool event_stream_feed(struct event_stream *v, const char *data, size_t len);
+/* event_stream_cut() - Another stream goes on with it: drop the event that is not complete. */
+void event_stream_cut(struct event_stream *v);
 void event_stream_free(struct event_stream *v);
 
 #endif

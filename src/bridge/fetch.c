@@ -167,14 +167,8 @@ static void free_fetch(struct fetch *f)
 	buf_free(&f->out);
 	buf_free(&f->in);
 	free(f);
-	if (last && all->on_none)
-		all->on_none(all);
-}
-
-/* Without the details, which may name machines; f->http.error has those. */
-static const char *why(const struct fetch *f)
-{
-	return f->code == CURLE_OK ? NULL : curl_easy_strerror(f->code);
+	if (last)
+		all->on_none(all->arg);
 }
 
 static void pump(struct deferred *d)
@@ -197,8 +191,9 @@ static void pump(struct deferred *d)
 		http_call_collect(f->all->multi);
 		loop_defer(f->all->loop, &f->pump);
 	} else if (!f->stopped && f->ended && f->in.len == 0) {
+		/* Without the details, which may name machines; f->http.error has those. */
 		if (f->on_end)
-			f->on_end(f, why(f));
+			f->on_end(f, f->code == CURLE_OK ? NULL : curl_easy_strerror(f->code));
 		else
 			fetch_stop(f);
 	}

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "http_client/call.h"
+#include "http_client/http_call.h"
 #include "net/loop.h"
 
 struct err;
@@ -22,8 +22,8 @@ struct fetcher {
 	struct loop *loop;
 	CURLM *multi;
 	struct timer timer;
-	unsigned int live;                    /* requests that were begun and are not freed */
-	void (*on_none)(struct fetcher *all); /* there is none any more; or NULL */
+	unsigned int live;          /* requests that were begun and are not freed */
+	void (*on_none)(void *arg); /* there is none any more */
 	void *arg;
 };
 

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "wire/bridge.h"
 
 #define ROUND_MAX 32
@@ -29,14 +29,13 @@ static void on_event(struct watch *w, uint32_t events)
 			r = -EPIPE;
 		if (r < 0)
 			break;
-		json_t *head =
+		json_auto_t *head =
 			json_loadb(buf_str(&o->head), o->head.len, JSON_REJECT_DUPLICATES, NULL);
 
 		if (head)
 			o->on_request(o, head, &o->body);
 		else
 			r = -EPROTO;
-		json_decref(head);
 		if (o->body.cap > BRIDGE_PACKET_MAX)
 			buf_free(&o->body);
 	}
@@ -67,10 +66,9 @@ void front_link_close(struct front_link *o)
 
 static int put(struct front_link *o, json_t *head, const char *body, size_t len)
 {
-	char *text = head ? json_dumps(head, JSON_COMPACT) : NULL;
+	_mem_ char *text = head ? json_dumps(head, JSON_COMPACT) : NULL;
 	int r = text ? packet_put(&o->out, o->watch.fd, text, strlen(text), body, len) : -ENOMEM;
 
-	free(text);
 	json_decref(head);
 	if (r == 1)
 		loop_mod(&o->watch, EPOLLIN | EPOLLOUT);

@@ -23,8 +23,7 @@
 #include "bridge/config.h"
 #include "bridge/front_link.h"
 #include "bridge/upstream.h"
-#include "mcp/era.h"
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 #define NOTICE_MAX (1u << 20)
 #define MESSAGE_MAX 1600u
@@ -68,7 +67,8 @@ struct request *request_find(const struct upstream *u, enum ask kind, bool sent)
 	return NULL;
 }
 
-void request_give_up(struct request *r, const char *reason)
+/* Cancel it at the server. The request stays the caller's. */
+static void request_give_up(struct request *r, const char *reason)
 {
 	struct upstream *u = r->up;
 	char params[160];
@@ -81,7 +81,7 @@ void request_give_up(struct request *r, const char *reason)
 			       "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"", r->id, reason);
 		notify(u, "notifications/cancelled", params);
 	}
-	u->wire->ops->abandon(u->wire, r->id, false);
+	upstream_abandon(u, r->id, false);
 }
 
 static void on_timeout(struct timer *t)
@@ -191,6 +191,12 @@ void request_send(struct request *r, const char *method, const char *params, con
 		     NULL, "the MCP server %.200s", text.err ? "cannot be sent that much" : e.msg);
 }
 
+void upstream_abandon(struct upstream *u, uint64_t id, bool answered)
+{
+	if (u->wire && u->wire->ops->abandon)
+		u->wire->ops->abandon(u->wire, id, answered);
+}
+
 void upstream_send(struct upstream *u, const char *text, size_t len, const char *method)
 {
 	const struct wire_message m = { .text = text,
@@ -242,7 +248,7 @@ void calls_send(struct request *r)
 	else
 		request_send(r, "tools/call", buf_str(&params), remote ? buf_str(&name) : NULL,
 			     headers);
-	tools_free_headers(headers);
+	bridge_list_free(headers);
 }
 
 void calls_dispatch(struct upstream *u)

@@ -7,7 +7,6 @@
  * asks in a way that is not allowed is left out, as the protocol requires. Schemas are passed on
  * and never followed: a $ref is text.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +14,11 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "bridge/bridge_log.h"
 #include "bridge/config.h"
 #include "bridge/front_link.h"
-#include "bridge/log.h"
 #include "bridge/upstream.h"
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 #define LIST_MS 60000u
 #define PAGES_MAX 1000u
@@ -45,10 +44,10 @@ struct header_list {
 
 static bool is_token(const char *s)
 {
-	return s[0] && strlen(s) < 128 &&
-	       strspn(s,
-		      "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") ==
-		       strlen(s);
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	return s[0] && strlen(s) < 128 && strspn(s, token) == strlen(s);
 }
 
 static void add_header_field(struct header_list *w, const json_t *property, const json_t *wanted,
@@ -124,7 +123,7 @@ char **tools_headers(const json_t *tool, const char *arguments, size_t len)
 {
 	struct header_list w = { 0 };
 	char **list = calloc(HEADERS_MAX + 1, sizeof(char *));
-	json_t *values = NULL;
+	json_auto_t *values = NULL;
 	size_t n = 0;
 
 	look(&w, json_object_get(tool, "inputSchema"), 0);
@@ -134,26 +133,25 @@ char **tools_headers(const json_t *tool, const char *arguments, size_t len)
 		list[n] = make_header(&w.list[i], values);
 		n += list[n] ? 1 : 0;
 	}
-	json_decref(values);
 	return list;
-}
-
-void tools_free_headers(char **list)
-{
-	for (size_t i = 0; list && list[i]; i++)
-		free(list[i]);
-	free(list);
 }
 
 /* ---- the list ------------------------------------------------------------------------------ */
 
-void tools_free(struct upstream *u)
+/* The list that is here; pages that are on their way stay. */
+static void drop_list(struct upstream *u)
 {
 	json_decref(u->tools);
-	json_decref(u->pages);
 	free(u->tools_text);
-	u->tools = u->pages = NULL;
+	u->tools = NULL;
 	u->tools_text = NULL;
+}
+
+void tools_free(struct upstream *u)
+{
+	drop_list(u);
+	json_decref(u->pages);
+	u->pages = NULL;
 	u->tools_len = u->n_pages = 0;
 }
 
@@ -175,10 +173,7 @@ const json_t *tools_find(const struct upstream *u, const char *name)
 
 void tools_changed(struct upstream *u)
 {
-	json_decref(u->tools);
-	free(u->tools_text);
-	u->tools = NULL;
-	u->tools_text = NULL;
+	drop_list(u);
 	/* Pages that were listed meanwhile may be of the old list or the new one. */
 	u->relist = u->listing;
 	front_link_send(u->front,
@@ -189,12 +184,9 @@ void tools_changed(struct upstream *u)
 static void ask_page(struct upstream *u, const char *cursor)
 {
 	struct request *r = request_new(u, ASK_LIST, 0, LIST_MS);
-	_mem_ char *params = NULL;
-	json_t *p = cursor ? json_pack("{s:s}", "cursor", cursor) : NULL;
+	json_auto_t *p = cursor ? json_pack("{s:s}", "cursor", cursor) : NULL;
+	_mem_ char *params = p ? json_dumps(p, JSON_COMPACT) : NULL;
 
-	if (p)
-		params = json_dumps(p, JSON_COMPACT);
-	json_decref(p);
 	if (params)
 		params[strlen(params) - 1] = '\0'; /* room for what follows */
 	if (r)
@@ -214,18 +206,13 @@ void tools_want(struct upstream *u)
 	ask_page(u, NULL);
 }
 
-/* A request for the list; nothing of it is ever sent. */
-static struct request *next_waiting(const struct upstream *u)
-{
-	return request_find(u, ASK_TOOLS, false);
-}
-
 void tools_failed(struct upstream *u, const char *code, const char *why)
 {
 	u->listing = false;
 	json_decref(u->pages);
 	u->pages = NULL;
-	for (struct request *r; (r = next_waiting(u));)
+	/* A request for the list; nothing of it is ever sent. */
+	for (struct request *r; (r = request_find(u, ASK_TOOLS, false));)
 		request_fail(r, code, NULL, "%s", why);
 	/* Calls that waited for their headers. */
 	for (struct request *r; !u->tools && (r = request_find(u, ASK_CALL, false));)
@@ -240,18 +227,16 @@ static void keep(struct upstream *u, json_int_t ttl_ms, bool has_ttl)
 		tools_want(u);
 		return;
 	}
-	json_t *all = json_pack("{s:O}", "tools", u->pages);
+	json_auto_t *all = json_pack("{s:O}", "tools", u->pages);
 
-	json_decref(u->tools);
-	free(u->tools_text);
+	drop_list(u);
 	u->tools = u->pages;
 	u->pages = NULL;
 	u->tools_text = json_dumps(all, JSON_COMPACT);
 	u->tools_len = u->tools_text ? strlen(u->tools_text) : 0;
 	u->tools_until_ns =
 		has_ttl && ttl_ms >= 0 ? clock_now_ns() + (uint64_t)ttl_ms * CLOCK_NS_PER_MS : 0;
-	json_decref(all);
-	for (struct request *r; u->tools_text && (r = next_waiting(u));) {
+	for (struct request *r; u->tools_text && (r = request_find(u, ASK_TOOLS, false));) {
 		front_link_result(u->front, r->front_id, false, u->tools_text, u->tools_len);
 		request_free(r);
 	}
@@ -283,22 +268,21 @@ static void add_tools(struct upstream *u, const json_t *tools)
 void tools_page(struct request *r, const char *text, size_t len)
 {
 	struct upstream *u = r->up;
-	json_t *page = json_loadb(text, len, 0, NULL), *tools = json_object_get(page, "tools");
+	json_auto_t *page = json_loadb(text, len, 0, NULL);
+	const json_t *tools = json_object_get(page, "tools");
 	const char *cursor = json_string_value(json_object_get(page, "nextCursor"));
 	json_t *ttl = json_object_get(page, "ttlMs");
 
 	request_free(r);
 	if (!json_is_array(tools) || ++u->n_pages > PAGES_MAX || !u->pages) {
-		json_decref(page);
 		tools_failed(u, "unavailable", "the MCP server's list of tools is invalid");
 		return;
 	}
 	add_tools(u, tools);
-	if (cursor)
+	if (cursor) {
 		ask_page(u, cursor);
-	else
-		keep(u, json_integer_value(ttl), json_is_integer(ttl));
-	json_decref(page);
-	if (!cursor)
-		calls_dispatch(u);
+		return;
+	}
+	keep(u, json_integer_value(ttl), json_is_integer(ttl));
+	calls_dispatch(u);
 }

@@ -3,8 +3,8 @@
  * upstream.h - One configured server: started when it is first needed, asked for its protocol
  * version, called, restarted.
  *
- * In five files: upstream.c (its life), handshake.c (of both eras), requests.c (requests to it,
- * calls of tools among them), answers.c (its messages), server_tools.c (its list of tools).
+ * In four files: upstream_life.c (its life, with the handshakes of both eras), requests.c (requests
+ * to it, calls of tools among them), answers.c (its messages), server_tools.c (its list of tools).
  */
 #ifndef CAISSON_BRIDGE_UPSTREAM_H
 #define CAISSON_BRIDGE_UPSTREAM_H
@@ -15,16 +15,87 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "bridge/wire.h"
 #include "net/loop.h"
 #include "wire/bridge.h"
 
+struct children;
+struct err;
+struct fetcher;
 struct front_link;
 struct server_config;
+struct upstream;
+struct wire;
 
 #define REQUESTS_MAX 256u
 #define REQUEST_TEXT_MAX                                                                           \
 	((size_t)BRIDGE_BODY_MAX + (256u << 10)) /* arguments, and what is around them */
+
+/*
+ * ---- A wire: a connection to a server, messages out, messages in --------------------------------
+ *
+ * There are three: a program's pipes, Streamable HTTP, and the older pair of an event stream and
+ * POST. A wire passes messages and failures to its upstream: answers_message() for one JSON text,
+ * perhaps a message, which may be written to; answers_failure() for a request that will not be
+ * answered; wire_over() when the whole wire is over. It calls none of them from inside open or
+ * send, and in each of them the wire may be closed.
+ */
+
+/* Why a request will not be answered. */
+struct wire_failure {
+	int http;            /* status, or 0: it did not come to that */
+	const char *message; /* as in "answered with HTTP status 502" */
+	bool too_large;
+	bool no_session; /* the server has forgotten the session: it did not read the request */
+};
+
+struct wire_message {
+	const char *text;
+	size_t len;
+	uint64_t id;          /* of a request; 0: nothing answers it */
+	const char *method;   /* or NULL: it is an answer itself */
+	const char *name;     /* value of Mcp-Name, encoded; or NULL */
+	char *const *headers; /* further ones, "Name: value"; ends with NULL; or NULL */
+	const char *version;  /* of the protocol; NULL: it is not known yet */
+	bool modern;
+};
+
+struct wire_ops {
+	/* 0, -EBUSY: too much waits already, -ENOMEM. */
+	int (*send)(struct wire *w, const struct wire_message *m, struct err *e);
+	/* The answer is not wanted any more, or @answered: it is here. Closes a connection that is
+	 * only for it. NULL: there is none. */
+	void (*abandon)(struct wire *w, uint64_t id, bool answered);
+	/* The handshake of a legacy server is over. @listen: it may send notifications. Or NULL. */
+	void (*settle)(struct wire *w, const char *version, bool listen);
+	/* Frees it. */
+	void (*close)(struct wire *w);
+};
+
+struct wire {
+	const struct wire_ops *ops;
+	struct upstream *up;
+	bool dead; /* it was closed, and is freed soon */
+	struct deferred bury;
+};
+
+/* wire_over() - The wire is over, unless it was closed. @why: as in "ended with status 1". */
+void wire_over(struct wire *w, const char *why);
+/* wire_bury() - It is closed; @fn frees it, as arg of the deferred, when no function of it runs. */
+void wire_bury(struct wire *w, void (*fn)(struct deferred *d));
+
+/* Shared by all wires. */
+struct wire_base {
+	struct loop *loop;
+	struct children *children;
+	struct fetcher *fetcher;
+};
+
+/* Each sets the upstream's wire. 0, or -errno with a message as in "its command is not in PATH". */
+int wire_stdio_open(struct upstream *u, struct err *e);
+int wire_http_open(struct upstream *u, struct err *e);
+int wire_sse_open(struct upstream *u, struct err *e);
+
+/* ---- the server ------------------------------------------------------------------------------ */
 
 enum up_state { UP_IDLE, UP_STARTING, UP_READY, UP_FAILED };
 
@@ -93,7 +164,7 @@ bool upstream_cancel(struct upstream *u, uint64_t front_id);
 
 /* ---- between its files --------------------------------------------------------------------- */
 
-/* upstream.c */
+/* upstream_life.c */
 void upstream_start(struct upstream *u);
 void upstream_ready(struct upstream *u);
 /* upstream_fail() - End all its requests with @why ("ended with status 1"); rest for a while. */
@@ -116,8 +187,8 @@ void request_fail(struct request *r, const char *code, const char *hint, const c
 	__attribute__((format(printf, 4, 5)));
 /* request_find() - The oldest of a kind that was sent, or was not yet. */
 struct request *request_find(const struct upstream *u, enum ask kind, bool sent);
-/* request_give_up() - Cancel it at the server. The request stays the caller's. */
-void request_give_up(struct request *r, const char *reason);
+/* upstream_abandon() - Of the wire, if there is one; see struct wire_ops. */
+void upstream_abandon(struct upstream *u, uint64_t id, bool answered);
 /* notify() - @params as in request_send(). */
 void notify(struct upstream *u, const char *method, const char *params);
 /* upstream_send() - One without an answer; @method is NULL if it is an answer itself. */
@@ -132,8 +203,7 @@ void calls_send(struct request *r);
 void answers_message(struct upstream *u, char *text, size_t len);
 void answers_failure(struct upstream *u, uint64_t id, const struct wire_failure *f);
 
-/* handshake.c */
-void handshake_begin(struct upstream *u);
+/* upstream_life.c: answers to the requests of a handshake */
 void handshake_result(struct request *r, const char *text, size_t len);
 void handshake_error(struct request *r, int code, const char *message, const json_t *data);
 void handshake_failure(struct request *r, const struct wire_failure *f);
@@ -151,9 +221,7 @@ bool tools_fresh(const struct upstream *u);
 const json_t *tools_find(const struct upstream *u, const char *name);
 /* tools_check_headers() - Whether the headers that a tool asks for are allowed. Pure. */
 bool tools_check_headers(const json_t *tool);
-/* tools_headers() - The headers for a call: a list that ends with NULL, or NULL without memory. The
- * caller frees it. */
+/* tools_headers() - The headers for a call, for bridge_list_free(); NULL without memory. */
 char **tools_headers(const json_t *tool, const char *arguments, size_t len);
-void tools_free_headers(char **list);
 
 #endif

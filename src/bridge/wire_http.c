@@ -17,15 +17,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fd.h"
+#include "base/list.h"
+#include "bridge/bridge_log.h"
 #include "bridge/config.h"
 #include "bridge/event_stream.h"
 #include "bridge/fetch.h"
-#include "bridge/log.h"
-#include "bridge/wire.h"
+#include "bridge/upstream.h"
 #include "mcp/message.h"
 #include "mcp/slice.h"
-#include "wire/bridge.h"
 
 #define RETRY_MS 1000u
 #define RETRY_MAX_MS 60000u
@@ -35,19 +34,15 @@
 
 struct http_wire {
 	struct wire wire;
-	struct loop *loop;
-	struct fetcher *fetcher;
 	struct post *posts;
 	char session[300]; /* "": none */
 	char version[16];  /* of a legacy server, after the handshake */
-	bool dead;
-	struct deferred bury;
 };
 
 /* A request of HTTP, and what follows from it. */
 struct post {
 	struct http_wire *w;
-	struct post *next;
+	struct post *prev, *next;
 	uint64_t id;         /* of the request in it; 0: nothing answers it */
 	struct fetch *fetch; /* NULL: waits to ask again */
 	bool unasked;        /* the stream of notifications of a legacy server */
@@ -62,11 +57,7 @@ struct post {
 
 static void free_post(struct post *p)
 {
-	for (struct post **q = &p->w->posts; *q; q = &(*q)->next)
-		if (*q == p) {
-			*q = p->next;
-			break;
-		}
+	LIST_DROP(p->w->posts, p);
 	timer_cancel(&p->timer);
 	if (p->fetch)
 		fetch_stop(p->fetch);
@@ -89,8 +80,9 @@ static void add_headers(struct fetch *f, char *const *lines)
 /* The server may forget the session. The answer is awaited for a moment only. */
 static void end_session(struct http_wire *w)
 {
-	const struct server_config *s = w->wire.config;
-	struct fetch *f = w->session[0] ? fetch_new(w->fetcher, "DELETE", s->url) : NULL;
+	const struct server_config *s = w->wire.up->config;
+	struct fetch *f = w->session[0] ? fetch_new(w->wire.up->base.fetcher, "DELETE", s->url) :
+					  NULL;
 
 	if (!f)
 		return;
@@ -106,14 +98,10 @@ static void close_wire(struct wire *wire)
 {
 	struct http_wire *w = (struct http_wire *)wire;
 
-	if (w->dead)
-		return;
-	w->dead = true;
 	end_session(w);
 	while (w->posts)
 		free_post(w->posts);
-	w->bury = (struct deferred){ .fn = bury, .arg = w };
-	loop_defer(w->loop, &w->bury);
+	wire_bury(wire, bury);
 }
 
 /* The post is over, and its request, if any, without an answer. */
@@ -125,7 +113,7 @@ static void fail(struct post *p, struct wire_failure f)
 
 	free_post(p);
 	if (tell)
-		w->wire.user.on_failure(w->wire.user.arg, id, &f);
+		answers_failure(w->wire.up, id, &f);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
@@ -136,8 +124,8 @@ static void on_end(struct fetch *f, const char *error);
 
 static struct fetch *make_fetch(struct post *p, const char *method, const char *version)
 {
-	const struct server_config *s = p->w->wire.config;
-	struct fetch *f = fetch_new(p->w->fetcher, method, s->url);
+	const struct server_config *s = p->w->wire.up->config;
+	struct fetch *f = fetch_new(p->w->wire.up->base.fetcher, method, s->url);
 
 	if (!f)
 		return NULL;
@@ -168,8 +156,7 @@ static struct post *make_post(struct http_wire *w, uint64_t id, bool modern)
 	event_stream_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
 	p->events.on_event = on_event;
 	p->events.arg = p;
-	p->next = w->posts;
-	w->posts = p;
+	LIST_PUSH(w->posts, p);
 	return p;
 }
 
@@ -219,8 +206,6 @@ static void get_stream(struct timer *t)
 static bool ask_again(struct post *p)
 {
 	uint64_t ms = p->events.has_retry ? p->events.retry_ms : RETRY_MS;
-	char id[EVENT_STREAM_ID_MAX];
-	bool has_retry = p->events.has_retry;
 
 	if (p->modern || (p->id && !p->events.id[0]) || ++p->attempts > ATTEMPTS_MAX)
 		return false;
@@ -228,22 +213,12 @@ static bool ask_again(struct post *p)
 		ms *= 2;
 	if (ms > RETRY_MAX_MS)
 		ms = RETRY_MAX_MS;
-	/* The part of an event that was cut off is dropped. */
-	memcpy(id, p->events.id, sizeof(id));
-	uint64_t retry_ms = p->events.retry_ms;
-
-	event_stream_free(&p->events);
-	event_stream_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
-	memcpy(p->events.id, id, sizeof(id));
-	p->events.has_retry = has_retry;
-	p->events.retry_ms = retry_ms;
-	p->events.on_event = on_event;
-	p->events.arg = p;
+	event_stream_cut(&p->events);
 	if (p->fetch)
 		fetch_stop(p->fetch);
 	p->fetch = NULL;
 	p->timer = (struct timer){ .fn = get_stream, .arg = p };
-	timer_set(p->w->loop, &p->timer, clock_now_ns() + ms * CLOCK_NS_PER_MS);
+	timer_set(p->w->wire.up->base.loop, &p->timer, clock_now_ns() + ms * CLOCK_NS_PER_MS);
 	return true;
 }
 
@@ -257,7 +232,7 @@ static void settle(struct wire *wire, const char *version, bool listen)
 		return;
 	p->unasked = true;
 	p->timer = (struct timer){ .fn = get_stream, .arg = p };
-	timer_set(w->loop, &p->timer, 0);
+	timer_set(w->wire.up->base.loop, &p->timer, 0);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -268,8 +243,8 @@ static bool hand_on(struct post *p, char *text, size_t len)
 	struct http_wire *w = p->w;
 
 	slice_one_line(text, len);
-	w->wire.user.on_message(w->wire.user.arg, text, len);
-	if (w->dead)
+	answers_message(w->wire.up, text, len);
+	if (w->wire.dead)
 		return false;
 	for (struct post *q = w->posts; q; q = q->next)
 		if (q == p)
@@ -335,19 +310,15 @@ static bool hand_on_error(struct post *p)
 /* The status is 404, or, of some servers, 400 with one of the codes that were in use for it. */
 static bool lost_session(const struct post *p, int status)
 {
-	json_t *body, *code;
-	bool lost = status == 404;
-
 	if (!p->w->session[0] || p->modern || !p->id)
 		return false;
-	if (status == 400) {
-		body = json_loadb(buf_str(&p->body), p->body.len, 0, NULL);
-		code = json_object_get(json_object_get(body, "error"), "code");
-		lost = json_integer_value(code) == MCP_BAD_SESSION ||
-		       json_integer_value(code) == MCP_NO_SESSION;
-		json_decref(body);
-	}
-	return lost;
+	if (status != 400)
+		return status == 404;
+	json_auto_t *body = json_loadb(buf_str(&p->body), p->body.len, 0, NULL);
+	json_int_t code =
+		json_integer_value(json_object_get(json_object_get(body, "error"), "code"));
+
+	return code == MCP_BAD_SESSION || code == MCP_NO_SESSION;
 }
 
 static void refused(struct post *p, int status)
@@ -375,7 +346,7 @@ static void on_end(struct fetch *f, const char *error)
 	char text[160];
 
 	if (error && f->http.error[0])
-		log_text(LOG_DEBUG, "mcp_http", p->w->wire.config->name, "%s", f->http.error);
+		log_text(LOG_DEBUG, "mcp_http", p->w->wire.up->config->name, "%s", f->http.error);
 	if (f->status >= 300) {
 		if (p->unasked && f->status >= 500 && ask_again(p))
 			return;
@@ -425,23 +396,20 @@ static void abandon(struct wire *wire, uint64_t id, bool answered)
 			/* The connection can be used again once the stream has ended. */
 			p->answered = true;
 			p->timer = (struct timer){ .fn = stop_lingering, .arg = p };
-			timer_set(w->loop, &p->timer, clock_now_ns() + LINGER_NS);
+			timer_set(w->wire.up->base.loop, &p->timer, clock_now_ns() + LINGER_NS);
 			return;
 		}
 }
 
 static const struct wire_ops ops = { send_message, abandon, settle, close_wire };
 
-int wire_http_open(const struct wire_base *b, const struct server_config *s,
-		   const struct wire_user *user, struct wire **ret, struct err *e)
+int wire_http_open(struct upstream *u, struct err *e)
 {
 	struct http_wire *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return err_set(e, -ENOMEM, "open it");
-	w->wire = (struct wire){ .ops = &ops, .config = s, .user = *user };
-	w->loop = b->loop;
-	w->fetcher = b->fetcher;
-	*ret = &w->wire;
+	w->wire = (struct wire){ .ops = &ops, .up = u };
+	u->wire = &w->wire;
 	return 0;
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -16,25 +15,20 @@
 #include "bridge/config.h"
 #include "bridge/event_stream.h"
 #include "bridge/fetch.h"
-#include "bridge/wire.h"
+#include "bridge/upstream.h"
 #include "mcp/slice.h"
-#include "wire/bridge.h"
 
 #define WAITING_MAX 512u
 #define URL_MAX 8192u
 
 struct sse_wire {
 	struct wire wire;
-	struct loop *loop;
-	struct fetcher *fetcher;
 	struct fetch *stream;
 	struct event_stream events;
 	char *endpoint; /* NULL: not known yet */
 	struct letter *letters;
 	size_t n_letters;
 	char version[16];
-	bool dead;
-	struct deferred bury;
 };
 
 /* A message on its way. */
@@ -73,26 +67,16 @@ static void close_wire(struct wire *wire)
 {
 	struct sse_wire *w = (struct sse_wire *)wire;
 
-	if (w->dead)
-		return;
-	w->dead = true;
 	while (w->letters)
 		free_letter(w->letters);
 	if (w->stream)
 		fetch_stop(w->stream);
-	w->bury = (struct deferred){ .fn = bury, .arg = w };
-	loop_defer(w->loop, &w->bury);
-}
-
-static void over(struct sse_wire *w, const char *why)
-{
-	if (!w->dead)
-		w->wire.user.on_closed(w->wire.user.arg, why);
+	wire_bury(wire, bury);
 }
 
 static void add_headers(const struct sse_wire *w, struct fetch *f)
 {
-	const struct server_config *s = w->wire.config;
+	const struct server_config *s = w->wire.up->config;
 
 	for (size_t i = 0; s->headers && s->headers[i]; i++)
 		http_call_header(&f->http, "%s", s->headers[i]);
@@ -116,12 +100,12 @@ static void on_delivered(struct fetch *f, const char *error)
 		failure.message = "cannot be reached";
 	free_letter(l);
 	if (!good && id)
-		w->wire.user.on_failure(w->wire.user.arg, id, &failure);
+		answers_failure(w->wire.up, id, &failure);
 }
 
 static bool deliver(struct letter *l)
 {
-	struct fetch *f = fetch_new(l->w->fetcher, "POST", l->w->endpoint);
+	struct fetch *f = fetch_new(l->w->wire.up->base.fetcher, "POST", l->w->endpoint);
 
 	if (!f)
 		return false;
@@ -207,15 +191,15 @@ static bool on_endpoint(struct sse_wire *w, char *data, size_t len)
 	if (w->endpoint)
 		return true;
 	data[len] = '\0'; /* a buffer has room for it */
-	w->endpoint = resolve(w->wire.config->url, data);
+	w->endpoint = resolve(w->wire.up->config->url, data);
 	if (!w->endpoint) {
-		over(w, "names an address for messages that is not its own");
+		wire_over(&w->wire, "names an address for messages that is not its own");
 		return false;
 	}
 	for (struct letter *l = w->letters, *next; l; l = next) {
 		next = l->next;
 		if (!l->fetch && !deliver(l)) {
-			over(w, "could not be sent to: no memory");
+			wire_over(&w->wire, "could not be sent to: no memory");
 			return false;
 		}
 	}
@@ -230,9 +214,9 @@ static bool on_event(void *arg, const char *type, char *data, size_t len)
 		return on_endpoint(w, data, len);
 	if (strcmp(type, "message") == 0) {
 		slice_one_line(data, len);
-		w->wire.user.on_message(w->wire.user.arg, data, len);
+		answers_message(w->wire.up, data, len);
 	}
-	return !w->dead;
+	return !w->wire.dead;
 }
 
 static void on_head(struct fetch *f)
@@ -242,11 +226,11 @@ static void on_head(struct fetch *f)
 
 	(void)snprintf(text, sizeof(text), "answered with HTTP status %d", f->status);
 	if (f->status == 401)
-		over(w, "wants other credentials (HTTP status 401)");
+		wire_over(&w->wire, "wants other credentials (HTTP status 401)");
 	else if (f->status != 200)
-		over(w, text);
+		wire_over(&w->wire, text);
 	else if (strcmp(f->type, "text/event-stream") != 0)
-		over(w, "does not answer with a stream of events");
+		wire_over(&w->wire, "does not answer with a stream of events");
 }
 
 static void on_data(struct fetch *f, const char *data, size_t len)
@@ -254,7 +238,7 @@ static void on_data(struct fetch *f, const char *data, size_t len)
 	struct sse_wire *w = f->arg;
 
 	if (!event_stream_feed(&w->events, data, len) && w->events.too_large)
-		over(w, "sent a message of more than 64 MiB");
+		wire_over(&w->wire, "sent a message of more than 64 MiB");
 }
 
 static void on_end(struct fetch *f, const char *error)
@@ -263,21 +247,18 @@ static void on_end(struct fetch *f, const char *error)
 	char text[160];
 
 	(void)snprintf(text, sizeof(text), "cannot be reached: %.120s", error ? error : "");
-	over(w, f->status ? "ended its stream of events" : text);
+	wire_over(&w->wire, f->status ? "ended its stream of events" : text);
 }
 
 static const struct wire_ops ops = { send_message, abandon, settle, close_wire };
 
-int wire_sse_open(const struct wire_base *b, const struct server_config *s,
-		  const struct wire_user *user, struct wire **ret, struct err *e)
+int wire_sse_open(struct upstream *u, struct err *e)
 {
 	struct sse_wire *w = calloc(1, sizeof(*w));
-	struct fetch *f = w ? fetch_new(b->fetcher, "GET", s->url) : NULL;
+	struct fetch *f = w ? fetch_new(u->base.fetcher, "GET", u->config->url) : NULL;
 
 	if (w) {
-		w->wire = (struct wire){ .ops = &ops, .config = s, .user = *user };
-		w->loop = b->loop;
-		w->fetcher = b->fetcher;
+		w->wire = (struct wire){ .ops = &ops, .up = u };
 		event_stream_init(&w->events, BRIDGE_MESSAGE_MAX + 64);
 		w->events.on_event = on_event;
 		w->events.arg = w;
@@ -291,7 +272,7 @@ int wire_sse_open(const struct wire_base *b, const struct server_config *s,
 		http_call_header(&f->http, "Accept: text/event-stream");
 		if (fetch_go(f, NULL, 0) == 0) {
 			w->stream = f;
-			*ret = &w->wire;
+			u->wire = &w->wire;
 			return 0;
 		}
 	}

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,13 +18,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "bridge/bridge_log.h"
 #include "bridge/child.h"
 #include "bridge/config.h"
-#include "bridge/log.h"
-#include "bridge/wire.h"
+#include "bridge/upstream.h"
 #include "client/lines.h"
 #include "net/loop.h"
-#include "wire/bridge.h"
 
 #define SHARE (256u << 10)      /* bytes read of one server before the others */
 #define UNREAD_MAX (128u << 20) /* bytes that it has not read */
@@ -36,7 +34,6 @@
 
 struct stdio_wire {
 	struct wire wire;
-	struct loop *loop;
 	struct child *child; /* NULL: it has ended */
 	struct watch in, out, err;
 	struct buf unread;
@@ -45,8 +42,6 @@ struct stdio_wire {
 	unsigned int words; /* lines of stderr that may still be logged */
 	uint64_t words_at, left_out;
 	struct timer silence; /* it closed its output */
-	bool dead;
-	struct deferred bury;
 };
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -71,23 +66,13 @@ static void close_wire(struct wire *wire)
 {
 	struct stdio_wire *w = (struct stdio_wire *)wire;
 
-	if (w->dead)
-		return;
-	w->dead = true;
 	timer_cancel(&w->silence);
 	stop(&w->in);
 	stop(&w->out);
 	stop(&w->err);
 	if (w->child)
 		child_end(w->child);
-	w->bury = (struct deferred){ .fn = bury, .arg = w };
-	loop_defer(w->loop, &w->bury);
-}
-
-static void over(struct stdio_wire *w, const char *why)
-{
-	if (!w->dead)
-		w->wire.user.on_closed(w->wire.user.arg, why);
+	wire_bury(wire, bury);
 }
 
 /* ---- stderr -------------------------------------------------------------------------------- */
@@ -108,12 +93,12 @@ static int on_words(void *arg, char *text, size_t len)
 		return 0;
 	}
 	if (w->left_out > 0) {
-		log_text(LOG_WARNING, "mcp_server_stderr", w->wire.config->name,
+		log_text(LOG_WARNING, "mcp_server_stderr", w->wire.up->config->name,
 			 "%" PRIu64 " lines were left out", w->left_out);
 		w->left_out = 0;
 	}
 	w->words--;
-	log_bytes(LOG_INFO, "mcp_server_stderr", w->wire.config->name, text, len);
+	log_bytes(LOG_INFO, "mcp_server_stderr", w->wire.up->config->name, text, len);
 	return 0;
 }
 
@@ -144,8 +129,8 @@ static int on_line(void *arg, char *text, size_t len)
 {
 	struct stdio_wire *w = arg;
 
-	w->wire.user.on_message(w->wire.user.arg, text, len);
-	return w->dead;
+	answers_message(w->wire.up, text, len);
+	return w->wire.dead;
 }
 
 /* Only the call that the line answers fails. */
@@ -155,8 +140,8 @@ static int on_long(void *arg, const struct lines *l)
 	const struct wire_failure f = { .message = "sent a message of more than 64 MiB",
 					.too_large = true };
 
-	w->wire.user.on_failure(w->wire.user.arg, lines_id(l), &f);
-	return w->dead;
+	answers_failure(w->wire.up, lines_id(l), &f);
+	return w->wire.dead;
 }
 
 /* Read up to @most bytes. False: at the end, or when the wire is closed. */
@@ -180,7 +165,9 @@ static bool drain(struct stdio_wire *w, size_t most)
 
 static void on_silence(struct timer *t)
 {
-	over(t->arg, "closed its output");
+	struct stdio_wire *w = t->arg;
+
+	wire_over(&w->wire, "closed its output");
 }
 
 static void on_out(struct watch *watch, uint32_t events)
@@ -190,12 +177,12 @@ static void on_out(struct watch *watch, uint32_t events)
 	(void)events;
 	if (drain(w, SHARE))
 		return;
-	if (w->dead)
+	if (w->wire.dead)
 		return;
 	stop(&w->out);
 	/* Its exit status says more than a closed output, if it comes soon. */
 	w->silence = (struct timer){ .fn = on_silence, .arg = w };
-	timer_set(w->loop, &w->silence, clock_now_ns() + SILENCE_NS);
+	timer_set(w->wire.up->base.loop, &w->silence, clock_now_ns() + SILENCE_NS);
 }
 
 static void on_exit_(struct child *c, const char *how)
@@ -206,9 +193,9 @@ static void on_exit_(struct child *c, const char *how)
 	/* Its last output is in the pipe: a pipe holds no more than this. */
 	if (w->out.fd >= 0)
 		(void)drain(w, 2 * SHARE + (1u << 20));
-	if (!w->dead && w->err.fd >= 0)
+	if (!w->wire.dead && w->err.fd >= 0)
 		on_err(&w->err, 0);
-	over(w, how);
+	wire_over(&w->wire, how);
 }
 
 /* ---- stdin --------------------------------------------------------------------------------- */
@@ -269,39 +256,23 @@ static int send_message(struct wire *wire, const struct wire_message *m, struct 
 	return 0;
 }
 
-static void abandon(struct wire *wire, uint64_t id, bool answered)
-{
-	(void)wire;
-	(void)id;
-	(void)answered;
-}
+static const struct wire_ops ops = { .send = send_message, .close = close_wire };
 
-static void settle(struct wire *wire, const char *version, bool listen)
-{
-	(void)wire;
-	(void)version;
-	(void)listen;
-}
-
-static const struct wire_ops ops = { send_message, abandon, settle, close_wire };
-
-int wire_stdio_open(const struct wire_base *b, const struct server_config *s,
-		    const struct wire_user *user, struct wire **ret, struct err *e)
+int wire_stdio_open(struct upstream *u, struct err *e)
 {
 	struct stdio_wire *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return err_set(e, -ENOMEM, "start it");
-	r = child_start(b->children, s, &w->child, e);
+	r = child_start(u->base.children, u->config, &w->child, e);
 	if (r < 0) {
 		free(w);
 		return r;
 	}
 	struct child *c = w->child;
 
-	w->wire = (struct wire){ .ops = &ops, .config = s, .user = *user };
-	w->loop = b->loop;
+	w->wire = (struct wire){ .ops = &ops, .up = u };
 	w->words = CHATTER_BURST;
 	w->words_at = clock_now_ns();
 	buf_init(&w->unread, UNREAD_MAX + 1);
@@ -315,11 +286,11 @@ int wire_stdio_open(const struct wire_base *b, const struct server_config *s,
 	c->in = c->out = c->err = -1; /* they are ours now */
 	c->on_exit = on_exit_;
 	c->arg = w;
-	if (loop_add(b->loop, &w->in, e) < 0 || loop_add(b->loop, &w->out, e) < 0 ||
-	    loop_add(b->loop, &w->err, e) < 0) {
+	if (loop_add(u->base.loop, &w->in, e) < 0 || loop_add(u->base.loop, &w->out, e) < 0 ||
+	    loop_add(u->base.loop, &w->err, e) < 0) {
 		close_wire(&w->wire);
 		return e->code;
 	}
-	*ret = &w->wire;
+	u->wire = &w->wire;
 	return 0;
 }

@@ -10,11 +10,8 @@
  * hello. The supervisor adopts everything that workers start: when a worker has ended, it kills the
  * processes that are left, also those that left their process group.
  */
-#include "bridge/worker.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,11 +27,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/supervise.h"
+#include "bridge/bridge_log.h"
 #include "bridge/child.h"
 #include "bridge/config.h"
 #include "bridge/fetch.h"
 #include "bridge/front_link.h"
-#include "bridge/log.h"
 #include "bridge/upstream.h"
 #include "mcp/slice.h"
 #include "net/loop.h"
@@ -127,24 +124,21 @@ static void on_request(struct front_link *o, const json_t *head, struct buf *bod
 static int hello(struct worker *w, uint64_t life)
 {
 	static const char *const transports[] = { "stdio", "http", "sse" };
-	json_t *list = json_array(), *body;
-	_mem_ char *text = NULL;
+	json_auto_t *list = json_array();
 
 	for (size_t i = 0; i < w->n; i++) {
 		const struct server_config *s = w->upstreams[i].config;
 
-		if (json_array_append_new(
-			    list, json_pack("{s:s, s:s, s:s*, s:s, s:s, s:O*}", "name", s->name,
-					    "alias", s->alias, "description", s->description,
-					    "transport", transports[s->transport], "state", "idle",
-					    "rules", s->rules)) < 0) {
-			json_decref(list);
+		if (json_array_append_new(list, json_pack("{s:s, s:s, s:s*, s:s, s:s, s:O*}",
+							  "name", s->name, "alias", s->alias,
+							  "description", s->description,
+							  "transport", transports[s->transport],
+							  "state", "idle", "rules", s->rules)) < 0)
 			return -ENOMEM;
-		}
 	}
-	body = json_pack("{s:o}", "servers", list);
-	text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	json_decref(body);
+	json_auto_t *body = json_pack("{s:O}", "servers", list);
+	_mem_ char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
 	if (!text)
 		return -ENOMEM;
 	front_link_send(&w->front,
@@ -154,20 +148,12 @@ static int hello(struct worker *w, uint64_t life)
 }
 
 /* The front is gone, and we only wait for what was begun to end. */
-static void stop_if_done(struct worker *w)
+static void stop_if_done(void *arg)
 {
+	struct worker *w = arg;
+
 	if (w->ending && !w->children.first && w->fetcher.live == 0)
 		loop_stop(&w->loop);
-}
-
-static void on_no_child(struct children *all)
-{
-	stop_if_done(all->arg);
-}
-
-static void on_no_fetch(struct fetcher *all)
-{
-	stop_if_done(all->arg);
 }
 
 static void on_late(struct timer *t)
@@ -199,8 +185,8 @@ static int worker_run(const struct bridge_config *c, int fd, uint64_t life, stru
 		return r;
 	const struct wire_base base = { &w.loop, &w.children, &w.fetcher };
 
-	w.children = (struct children){ .loop = &w.loop, .on_none = on_no_child, .arg = &w };
-	w.fetcher.on_none = on_no_fetch;
+	w.children = (struct children){ .loop = &w.loop, .on_none = stop_if_done, .arg = &w };
+	w.fetcher.on_none = stop_if_done;
 	w.fetcher.arg = &w;
 	w.upstreams = calloc(c->n ? c->n : 1, sizeof(*w.upstreams));
 	if (!w.upstreams)

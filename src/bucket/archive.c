@@ -5,12 +5,12 @@
  * S3 requests pull the content of an object, so the archive is pulled too: the reader gets the
  * bytes that it wants and not one more, until it has found an entry.
  */
-#include "bucket/archive.h"
+#include "bucket/bucket.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "s3/site.h"
 
 /* The workspace store wrote it: all kinds that a workspace has. */
@@ -52,21 +52,11 @@ void archive_open(struct archive_in *in, int fd)
 int archive_read(struct archive_in *in, void *data, size_t len)
 {
 	static const struct tar_sink sink = { on_entry, on_data, on_close };
-	char *at = data;
-	int r = 0;
+	ssize_t n = fd_read_full(in->fd, data, len);
 
-	while (r == 0 && len > 0) {
-		ssize_t n = read(in->fd, at, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		r = tar_feed(&in->reader, &sink, in, at, (size_t)n, NULL);
-		at += n;
-		len -= (size_t)n;
-	}
-	return r;
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < len ? -ENODATA : tar_feed(&in->reader, &sink, in, data, len, NULL);
 }
 
 int archive_next(struct archive_in *in, struct tar_entry *ret, struct err *e)

@@ -9,13 +9,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "archive/tar_writer.h"
 #include "base/err.h"
-#include "bucket/listing.h"
-#include "bucket/manifest.h"
+#include "bucket/bucket.h"
 #include "hash/hash.h"
 
 #define SMALL_BYTES (1u << 20)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_push.c - The changes of a workspace go into its bucket.
+ * job_push.c - The changes of a workspace go into its bucket; one object goes there; reports of
+ * progress.
  *
  * The manifest lists the content of the bucket when both were the same. The tree comes twice, as
  * tar: the first time it is only hashed, which finds changed and removed files; the second time the
@@ -13,19 +14,85 @@
  * in the middle: the next job goes on from there.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
-#include "bucket/archive.h"
-#include "bucket/listing.h"
-#include "bucket/manifest.h"
+#include "base/fd.h"
+#include "bucket/bucket.h"
 #include "hash/hash.h"
 #include "s3/object.h"
 
 #define NAMED 3u
 #define CHUNK (256u << 10)
+#define TELL_NS (CLOCK_NS_PER_S / 4)
+
+void job_moved(struct job *j)
+{
+	struct pollfd p = { .fd = j->answer, .events = POLLOUT };
+	uint64_t now = clock_now_ns();
+
+	/* A front that does not read now gets a later report: never wait for it. */
+	if (now - j->told_ns < TELL_NS || poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+		return;
+	j->told_ns = now;
+	j->r.version = BUCKET_VERSION;
+	j->r.say = BUCKET_MOVED;
+	(void)fd_write_all(j->answer, &j->r, sizeof(j->r));
+}
+
+/* ---- one object ---------------------------------------------------------------------------- */
+
+static int from_pipe(void *arg, char *data, size_t len)
+{
+	const struct job *j = arg;
+	ssize_t n = fd_read_full(j->fds[0], data, len);
+
+	/* Less than @len: the file became shorter, or the job was given up. */
+	return n < 0 ? (int)n : (size_t)n < len ? -ENODATA : 0;
+}
+
+static void put_moved(void *arg, uint64_t bytes)
+{
+	struct job *j = arg;
+
+	j->r.bytes = bytes;
+	job_moved(j);
+}
+
+int job_put(struct job *j, struct err *e)
+{
+	_buf_ struct buf key = BUF_INIT(S3_KEY_MAX), link = BUF_INIT(sizeof(j->r.link) - 1);
+	const char *problem = s3_key_problem(j->q->key, strlen(j->q->key));
+	struct s3_new n = { .bucket = j->place->bucket,
+			    .size = j->q->size,
+			    .type = j->q->type[0] ? j->q->type : NULL };
+
+	if (problem)
+		return err_say(e, -EINVAL, "the name %s", problem);
+	if (buf_printf(&key, "%s%s", j->place->prefix, j->q->key) < 0)
+		return err_say(e, -EINVAL, "the name is longer than 1024 bytes");
+	if (n.type && strpbrk(n.type, "\r\n"))
+		return err_say(e, -EINVAL, "the type is not valid in a header");
+	n.key = buf_str(&key);
+	j->r.total_bytes = n.size;
+	int r = s3_put(&j->client, &n, from_pipe, j, put_moved, e);
+
+	if (r < 0)
+		return r;
+	j->r.bytes = n.size;
+	if (!j->q->expires)
+		return 0;
+	r = s3_link(&j->client, n.bucket, n.key, j->q->expires, &link);
+	if (r < 0)
+		return err_set(e, r, "make a link");
+	memcpy(j->r.link, buf_str(&link), link.len + 1);
+	return 0;
+}
+
+/* ---- changes ------------------------------------------------------------------------------- */
 
 struct push {
 	struct job *j;
@@ -39,8 +106,6 @@ struct push {
 	struct buf odd_names;
 	struct err *e;
 };
-
-/* ---- changes ------------------------------------------------------------------------------- */
 
 static int hash_entry(struct push *p, const struct tar_entry *a, char out[S3_HASH_HEX + 1])
 {

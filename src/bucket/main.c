@@ -25,6 +25,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -32,12 +33,14 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "base/supervise.h"
 #include "bucket/bucket.h"
 #include "bucket_filter.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
 #include "cell/seccomp.h"
+#include "s3/sign.h"
 
 #define JAIL_USER "caisson-bucket"
 #define JAIL_ID 0x6ffffffau /* beside the others': see front/support/jail.c */
@@ -45,6 +48,114 @@
 #define FDS_MAX 3u
 #define DEATHS_MAX 100u
 #define AGAIN_MS 100u
+#define PLACES_MAX 64u
+#define CA_MAX (4u << 20)
+
+/* ---- the configuration --------------------------------------------------------------------- */
+
+struct bucket_config {
+	struct s3_site site;
+	struct s3_creds creds;
+	struct buf ca; /* PEM; empty: the machine's */
+	struct {
+		char name[BUCKET_PLACE_MAX + 1];
+		struct s3_place place;
+	} places[PLACES_MAX];
+	size_t n_places;
+};
+
+/* The options that the front gives. The front has checked them; this program reads the files that
+ * they name. */
+struct words {
+	const char *endpoint, *region, *style, *ca, *credentials, *profile;
+	uint64_t keys;                      /* a descriptor; 0: none */
+	const char *places[PLACES_MAX + 1]; /* NAME=s3://BUCKET/PREFIX */
+};
+
+#define AT(member) offsetof(struct words, member)
+
+static const struct option_row rows[] = {
+	{ "--endpoint", NULL, "URL", OPTION_STRING, AT(endpoint) },
+	{ "--region", NULL, "REGION", OPTION_STRING, AT(region) },
+	{ "--style", NULL, "STYLE", OPTION_STRING, AT(style) },
+	{ "--ca", NULL, "FILE", OPTION_STRING, AT(ca) },
+	{ "--credentials", NULL, "FILE", OPTION_STRING, AT(credentials) },
+	{ "--keys", NULL, "FD", OPTION_NUMBER, AT(keys), .min = 3, .max = 1024 },
+	{ "--profile", NULL, "NAME", OPTION_STRING, AT(profile) },
+	{ "--place", NULL, "NAME=PLACE", OPTION_PAIRS, AT(places), .max = PLACES_MAX },
+};
+
+static int add_place(struct bucket_config *c, const char *text, struct err *e)
+{
+	size_t len = strcspn(text, "=");
+
+	if (len > BUCKET_PLACE_MAX)
+		return err_say(e, -EINVAL, "--place: the name in '%.64s' is too long", text);
+	memcpy(c->places[c->n_places].name, text, len);
+	int r = s3_place_parse(text + len + 1, &c->places[c->n_places].place, e);
+
+	c->n_places++;
+	return r < 0 ? err_wrap(e, "place %.*s", (int)len, text) : 0;
+}
+
+static int read_ca(const char *path, struct buf *ret, struct err *e)
+{
+	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	buf_init(ret, CA_MAX);
+	int r = fd < 0 ? -errno : fd_read_buf(fd, ret);
+
+	if (r == 0 && ret->len == 0)
+		r = -ENODATA;
+	return r < 0 ? err_set(e, r, "--s3-ca %s", path) : 0;
+}
+
+/* A file that was named, or else what stood in the environment. */
+static int read_keys(const struct words *w, struct s3_creds *ret, struct err *e)
+{
+	if (w->credentials) {
+		int r = s3_creds_file(w->credentials, w->profile, ret, e);
+
+		return r < 0 ? err_wrap(e, "--s3-credentials %s", w->credentials) : 0;
+	}
+	if (w->keys) {
+		int r = s3_creds_fd((int)w->keys, NULL, ret, e);
+
+		(void)close((int)w->keys);
+		return r < 0 ? err_wrap(e, "keys of the environment") : 0;
+	}
+	return err_say(
+		e, -ENOENT,
+		"there are no keys for the buckets; name a file with --s3-credentials, or set "
+		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+}
+
+static int parse(int argc, char **argv, struct bucket_config *ret, struct err *e)
+{
+	struct words w = { 0 };
+	struct options p = { .rows = rows, .n_rows = ARRAY_SIZE(rows), .target = &w };
+	enum s3_style style;
+	int r = options_arguments(&p, argc, argv, e);
+
+	for (size_t i = 0; r == 0 && w.places[i]; i++)
+		r = add_place(ret, w.places[i], e);
+	style = !w.style                     ? S3_STYLE_AUTO :
+		strcmp(w.style, "path") == 0 ? S3_STYLE_PATH :
+					       S3_STYLE_VIRTUAL;
+	if (r == 0 && s3_site_parse(w.endpoint, w.region, style, &ret->site, e) < 0)
+		r = err_wrap(e, "--s3-endpoint");
+	if (r == 0 && w.ca)
+		r = read_ca(w.ca, &ret->ca, e);
+	return r == 0 ? read_keys(&w, &ret->creds, e) : r;
+}
+
+static const struct s3_place *find_place(const struct bucket_config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_places; i++)
+		if (strcmp(c->places[i].name, name) == 0)
+			return &c->places[i].place;
+	return NULL;
+}
 
 /* ---- the jail ------------------------------------------------------------------------------ */
 
@@ -107,6 +218,34 @@ static void refuse(int answer, int code, const char *why)
 	report(answer, &r);
 }
 
+/* Blocking, to its end; fills j->r. 0 or a negative errno with a message. */
+static int job_run(struct job *j, struct err *e)
+{
+	static const struct {
+		int (*fn)(struct job *j, struct err *e);
+		int fds;
+		bool work;
+	} ops[BUCKET_OP_MAX_] = {
+		[BUCKET_PUT] = { job_put, 1, false },
+		[BUCKET_LOOK] = { job_look, 0, true },
+		[BUCKET_PULL] = { job_pull, 1, true },
+		[BUCKET_PUSH] = { job_push, 2, true },
+		[BUCKET_KEEP] = { manifest_keep, 0, true },
+		[BUCKET_FORGET] = { manifest_forget, 0, true },
+	};
+	uint32_t op = j->q->op;
+
+	if (op >= BUCKET_OP_MAX_ || !ops[op].fn)
+		return err_say(e, -EINVAL, "unknown request");
+	for (int i = 0; i < ops[op].fds; i++)
+		if (j->fds[i] < 0)
+			return err_say(e, -EBADF, "a descriptor is missing");
+	if (ops[op].work && (strlen(j->q->work) != BUCKET_WORK_LEN ||
+			     strspn(j->q->work, "0123456789abcdef") != BUCKET_WORK_LEN))
+		return err_say(e, -EINVAL, "invalid key of a workspace");
+	return ops[op].fn(j, e);
+}
+
 /* The child: until its end. */
 static void work(const struct bucket_config *c, const struct bucket_req *q, int *fds)
 {
@@ -117,7 +256,7 @@ static void work(const struct bucket_config *c, const struct bucket_req *q, int 
 			  .answer = fds[0],
 			  .fds = { fds[1], fds[2] },
 			  .dir = BUCKET_DIR_FD,
-			  .place = bucket_place(c, q->place) };
+			  .place = find_place(c, q->place) };
 	j.client.site = c->site;
 	j.client.creds = c->creds;
 	j.client.ca = c->ca.len ? &c->ca : NULL;
@@ -250,7 +389,7 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "caisson-bucket: started by caisson serve, not by hand\n");
 		return 2;
 	}
-	int r = bucket_config_parse(argc, argv, &c, &e);
+	int r = parse(argc, argv, &c, &e);
 
 	if (r == 0)
 		r = curl_global_init(CURL_GLOBAL_DEFAULT) ?

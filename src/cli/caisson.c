@@ -10,12 +10,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/near.h"
 #include "cli/prepare.h"
-#include "cli/verbs.h"
+#include "client/fail.h"
 
 #define REMOTE "caisson-remote"
 
@@ -90,9 +89,10 @@ static int help(FILE *out)
 	(void)fprintf(out, "\n  %-48s %s\n", "caisson VERB --help", "the options of a verb");
 	(void)fprintf(
 		out,
-		"\nExit code: the program's own; 128+n after signal n; 124 time limit; 137 memory or output\n"
-		"limit; 125 caisson itself failed; 126 not executable; 127 not found. Verbs that run nothing: 3\n"
-		"no daemon, 4 not allowed, 5 no such thing, 6 conflict, 7 refused, 8 try later, 1 other.\n");
+		"\nExit code: the program's own; 128+n after signal n; 124 time limit; 137 memory\n"
+		"or output limit; 125 caisson itself failed; 126 not executable; 127 not found.\n"
+		"Verbs that run nothing: 3 no daemon, 4 not allowed, 5 no such thing, 6 conflict,\n"
+		"7 refused, 8 try later, 1 other.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 

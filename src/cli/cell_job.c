@@ -244,6 +244,7 @@ static int turn(struct loop *l, struct err *e)
 
 static int begin(struct loop *l, struct err *e)
 {
+	static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
 	struct job *j = l->job;
 	int theirs[3] = { -1, -1, -1 };
 	struct warden_cell cell;
@@ -252,11 +253,8 @@ static int begin(struct loop *l, struct err *e)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigaddset(&set, SIGQUIT);
-	(void)sigaddset(&set, SIGWINCH);
+	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
+		(void)sigaddset(&set, watched[i]);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->signals < 0)

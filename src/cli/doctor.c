@@ -25,10 +25,11 @@
 #include "cell/landlock.h"
 #include "cell/spec.h"
 #include "cli/cell_job.h"
-#include "cli/options.h"
 #include "cli/package_index.h"
+#include "cli/prepare.h"
 #include "cli/run_image.h"
-#include "cli/verbs.h"
+#include "cli/run_options.h"
+#include "client/fail.h"
 #include "client/program.h"
 
 enum grade { GOOD, WEAK, BAD };
@@ -36,6 +37,7 @@ enum grade { GOOD, WEAK, BAD };
 struct check {
 	const char *name;
 	void (*run)(struct check *c);
+	enum index_kind kind; /* of check_index() */
 	enum grade grade;
 	char found[256];
 	char fix[512]; /* empty when good */
@@ -98,7 +100,8 @@ static void check_userns(struct check *c)
 	read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", v, sizeof(v));
 	if (geteuid() != 0 && strcmp(v, "1") == 0) {
 		set(c, BAD, "kernel.apparmor_restrict_unprivileged_userns=1",
-		    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile with 'userns,', or run as root");
+		    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile "
+		    "with 'userns,', or run as root");
 		return;
 	}
 	read_line("/proc/sys/user/max_user_namespaces", v, sizeof(v));
@@ -124,7 +127,8 @@ static void check_landlock(struct check *c)
 
 	(void)snprintf(found, sizeof(found), "ABI %d", abi);
 	set(c, abi >= 6 ? GOOD : WEAK, abi ? found : "not there",
-	    "Linux 6.12 with CONFIG_SECURITY_LANDLOCK adds the second layer for signals and abstract sockets");
+	    "Linux 6.12 with CONFIG_SECURITY_LANDLOCK adds the second layer for signals and "
+	    "abstract sockets");
 }
 
 static void check_cgroup(struct check *c)
@@ -183,36 +187,26 @@ static void check_languages(struct check *c)
 }
 
 /* The index that the daemon uses unless an option names another. */
-static void check_index(struct check *c, enum index_kind kind)
+static void check_index(struct check *c)
 {
 	static const char *const ours[] = {
 		[INDEX_PIP] = "CAISSON_PIP_INDEX", [INDEX_NPM] = "CAISSON_NPM_REGISTRY"
 	};
 	static struct index_choice x;
 	char found[sizeof(c->found)] = "none: nothing is installed";
-	const char *named = options_lookup(environ, ours[kind]);
+	const char *named = options_lookup(environ, ours[c->kind]);
 
 	memset(&x, 0, sizeof(x));
 	if (named && strcmp(named, "none") == 0)
-		(void)snprintf(found, sizeof(found), "none: turned off (%s)", ours[kind]);
+		(void)snprintf(found, sizeof(found), "none: turned off (%s)", ours[c->kind]);
 	else if (named)
-		index_take(kind, named, ours[kind], &x);
+		index_take(c->kind, named, ours[c->kind], &x);
 	else
-		index_of_machine(kind, environ, "", &x);
+		index_of_machine(c->kind, environ, "", &x);
 	index_keys_wipe(&x.keys);
 	if (x.on)
 		(void)snprintf(found, sizeof(found), "%.140s (%.100s)", x.url.url, x.from);
 	set(c, x.note[0] ? WEAK : GOOD, found, x.note);
-}
-
-static void check_pip(struct check *c)
-{
-	check_index(c, INDEX_PIP);
-}
-
-static void check_npm(struct check *c)
-{
-	check_index(c, INDEX_NPM);
 }
 
 /* A real cell, inspected from outside while its command is held. */
@@ -305,8 +299,7 @@ static int print_json(const struct check *checks, size_t n, const struct buf *re
 	json_object_begin(&j);
 	json_member_str(&j, "version", CAISSON_VERSION);
 	json_member_bool(&j, "healthy", healthy);
-	json_key(&j, "checks");
-	json_array_begin(&j);
+	json_member_array(&j, "checks");
 	for (size_t i = 0; i < n; i++) {
 		json_object_begin(&j);
 		json_member_str(&j, "name", checks[i].name);
@@ -340,8 +333,8 @@ int verb_doctor(int argc, char **argv)
 		{ .name = "cgroup", .run = check_cgroup },
 		{ .name = "overlay", .run = check_overlay },
 		{ .name = "languages", .run = check_languages },
-		{ .name = "pip index", .run = check_pip },
-		{ .name = "npm registry", .run = check_npm },
+		{ .name = "pip index", .run = check_index, .kind = INDEX_PIP },
+		{ .name = "npm registry", .run = check_index, .kind = INDEX_NPM },
 		{ .name = "cell" },
 	};
 	struct check *cell = &checks[ARRAY_SIZE(checks) - 1];
@@ -350,8 +343,8 @@ int verb_doctor(int argc, char **argv)
 	int r = run_options_parse(VERB_DOCTOR, argc, argv, &o, &e);
 
 	if (r == 1) {
-		(void)printf(
-			"Usage: caisson doctor [OPTIONS]\n\nExit code: 0 when cells can be sealed here, 1 when not.\n\n");
+		(void)printf("Usage: caisson doctor [OPTIONS]\n\nExit code: 0 when cells can be "
+			     "sealed here, 1 when not.\n\n");
 		run_options_help(VERB_DOCTOR, stdout);
 		return 0;
 	}

@@ -9,14 +9,12 @@
  * ("@scope:registry") is not followed.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "base/base64.h"
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/options.h"
 #include "cli/package_index.h"
 
@@ -40,8 +38,8 @@ struct auth_row {
 };
 
 struct reading {
+	struct index_files files;
 	char **env;
-	const char *path;
 	char url[INI_VALUE_MAX], from[INDEX_FROM_MAX];
 	struct auth_row rows[KEYS_MAX];
 	size_t n;
@@ -124,7 +122,7 @@ static void on_pair(void *arg, const char *section, const char *key, const char 
 	} else if (strcmp(key, "registry") == 0 &&
 		   expand(r->env, value, url, sizeof(url), ignored)) {
 		(void)snprintf(r->url, sizeof(r->url), "%s", unquote(url));
-		(void)snprintf(r->from, sizeof(r->from), "%s", r->path);
+		(void)snprintf(r->from, sizeof(r->from), "%s", r->files.path);
 	}
 }
 
@@ -148,12 +146,6 @@ static const char *npm_env(char **env, const char *name)
 	return NULL;
 }
 
-static void read_file(struct reading *r, const char *root, const char *dir, const char *name,
-		      char *note)
-{
-	index_read(&ini_npm, root, dir, name, &r->path, on_pair, r, note);
-}
-
 /* Above the directory of the first node on the PATH. */
 static bool find_prefix(char **env, char ret[INDEX_FROM_MAX])
 {
@@ -175,25 +167,20 @@ static bool find_prefix(char **env, char ret[INDEX_FROM_MAX])
 	return false;
 }
 
-static void read_files(struct reading *r, const char *root, char *note)
+static void read_files(struct index_files *f, char **env)
 {
-	const char *global = npm_env(r->env, "globalconfig"), *user = npm_env(r->env, "userconfig");
-	const char *prefix = npm_env(r->env, "prefix"), *home = options_lookup(r->env, "HOME");
+	const char *global = npm_env(env, "globalconfig"), *user = npm_env(env, "userconfig");
+	const char *prefix = npm_env(env, "prefix");
 	char found[INDEX_FROM_MAX];
 
-	if (global) {
-		read_file(r, root, global, "", note);
-	} else {
-		read_file(r, root, "/etc", "/npmrc", note);
-		if (!prefix && find_prefix(r->env, found) && found[0])
+	if (!global) {
+		index_read(f, "/etc", "/npmrc");
+		if (!prefix && find_prefix(env, found) && found[0])
 			prefix = found;
-		if (prefix)
-			read_file(r, root, prefix, "/etc/npmrc", note);
+		index_read(f, prefix, "/etc/npmrc");
 	}
-	if (user)
-		read_file(r, root, user, "", note);
-	else if (home)
-		read_file(r, root, home, "/.npmrc", note);
+	index_read(f, global, "");
+	index_read(f, user ? user : options_lookup(env, "HOME"), user ? "" : "/.npmrc");
 }
 
 /* ---- credentials --------------------------------------------------------------------------- */
@@ -289,7 +276,8 @@ void index_npm(char **env, const char *root, struct index_choice *ret)
 
 	memset(&r, 0, sizeof(r));
 	r.env = env;
-	read_files(&r, root, ret->note);
+	r.files = (struct index_files){ &ini_npm, root, on_pair, .note = ret->note };
+	read_files(&r.files, env);
 	if (named) {
 		(void)snprintf(r.url, sizeof(r.url), "%s", named);
 		(void)snprintf(r.from, sizeof(r.from), "NPM_CONFIG_REGISTRY");

@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/options.h"
 #include "cli/package_index.h"
 
@@ -34,7 +32,7 @@ static const struct {
 enum level { IN_GLOBAL, IN_INSTALL, IN_VARIABLE, LEVELS };
 
 struct reading {
-	const char *path; /* of the file that is read */
+	struct index_files files;
 	char value[LEVELS][SETTINGS][INI_VALUE_MAX];
 	char from[LEVELS][SETTINGS][INDEX_FROM_MAX];
 };
@@ -71,60 +69,37 @@ static void on_pair(void *arg, const char *section, const char *key, const char 
 		return;
 	for (size_t i = 0; i < SETTINGS; i++)
 		if (is_key(key, known[i].key))
-			set(r, install ? IN_INSTALL : IN_GLOBAL, (enum setting)i, value, r->path);
+			set(r, install ? IN_INSTALL : IN_GLOBAL, (enum setting)i, value,
+			    r->files.path);
 }
 
 /* ---- the files ----------------------------------------------------------------------------- */
 
-static void read_file(struct reading *r, const char *root, const char *dir, const char *name,
-		      char *note)
+static void read_files(struct index_files *f, char **env)
 {
-	index_read(&ini_python, root, dir, name, &r->path, on_pair, r, note);
-}
-
-static void read_shared(struct reading *r, char **env, const char *root, char *note)
-{
+	const char *named = options_lookup(env, "PIP_CONFIG_FILE");
 	const char *dirs = options_lookup(env, "XDG_CONFIG_DIRS");
+	const char *home = options_lookup(env, "HOME"),
+		   *config = options_lookup(env, "XDG_CONFIG_HOME");
 
+	if (named && strcmp(named, "/dev/null") == 0)
+		return;
 	for (const char *at = dirs ? dirs : "/etc/xdg"; *at;) {
 		size_t len = strcspn(at, ":");
 		char dir[INDEX_FROM_MAX];
 
 		(void)snprintf(dir, sizeof(dir), "%.*s", (int)len, at);
-		if (len < sizeof(dir))
-			read_file(r, root, dir, "/pip/pip.conf", note);
+		index_read(f, len < sizeof(dir) ? dir : NULL, "/pip/pip.conf");
 		at += len + (at[len] == ':');
 	}
-	read_file(r, root, "/etc", "/pip.conf", note);
-}
-
-static void read_own(struct reading *r, char **env, const char *root, char *note)
-{
-	const char *home = options_lookup(env, "HOME"),
-		   *config = options_lookup(env, "XDG_CONFIG_HOME");
-
-	if (home)
-		read_file(r, root, home, "/.pip/pip.conf", note);
-	if (config)
-		read_file(r, root, config, "/pip/pip.conf", note);
-	else if (home)
-		read_file(r, root, home, "/.config/pip/pip.conf", note);
-}
-
-static void read_files(struct reading *r, char **env, const char *root, char *note)
-{
-	const char *named = options_lookup(env, "PIP_CONFIG_FILE");
-	const char *venv = options_lookup(env, "VIRTUAL_ENV");
-
-	if (named && strcmp(named, "/dev/null") == 0)
-		return;
-	read_shared(r, env, root, note);
-	if (!named)
-		read_own(r, env, root, note);
-	if (venv)
-		read_file(r, root, venv, "/pip.conf", note);
-	if (named)
-		read_file(r, root, named, "", note);
+	index_read(f, "/etc", "/pip.conf");
+	if (!named) {
+		index_read(f, home, "/.pip/pip.conf");
+		index_read(f, config ? config : home,
+			   config ? "/pip/pip.conf" : "/.config/pip/pip.conf");
+	}
+	index_read(f, options_lookup(env, "VIRTUAL_ENV"), "/pip.conf");
+	index_read(f, named, "");
 }
 
 /* ---- the choice ---------------------------------------------------------------------------- */
@@ -204,7 +179,8 @@ void index_pip(char **env, const char *root, struct index_choice *ret)
 	static struct reading r;
 
 	memset(&r, 0, sizeof(r));
-	read_files(&r, env, root, ret->note);
+	r.files = (struct index_files){ &ini_python, root, on_pair, .note = ret->note };
+	read_files(&r.files, env);
 	for (size_t i = 0; i < SETTINGS; i++) {
 		const char *v = options_lookup(env, known[i].variable);
 

@@ -94,19 +94,9 @@ int lang_source(const char *lang, const char *code, const char *arg, struct sour
 
 int lang_read(int fd, const char *name, struct buf *b, struct err *e)
 {
-	for (;;) {
-		char *room = buf_reserve(b, 65536);
+	int r = fd_read_buf(fd, b);
 
-		if (!room)
-			return err_say(e, -EFBIG, "%s: larger than %u MiB", name,
-				       LANG_SOURCE_MAX >> 20);
-		ssize_t n = read(fd, room, 65536);
-
-		if (n == 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return err_set(e, -errno, "read %s", name);
-		if (n > 0)
-			buf_commit(b, (size_t)n);
-	}
+	if (r == -EMSGSIZE)
+		return err_say(e, -EFBIG, "%s: larger than %u MiB", name, LANG_SOURCE_MAX >> 20);
+	return r < 0 ? err_set(e, r, "read %s", name) : 0;
 }

@@ -4,8 +4,6 @@
 #ifndef CAISSON_CLI_LANG_H
 #define CAISSON_CLI_LANG_H
 
-#include <stddef.h>
-
 struct buf;
 struct err;
 

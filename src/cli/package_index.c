@@ -130,19 +130,16 @@ static const char *distrust(const struct stat *st)
 	return st->st_mode & S_IWOTH ? "can be changed by everybody" : NULL;
 }
 
-void index_read(const struct ini_form *form, const char *root, const char *dir, const char *name,
-		const char **path,
-		void (*fn)(void *arg, const char *section, const char *key, const char *value),
-		void *arg, char note[INDEX_NOTE_MAX])
+void index_read(struct index_files *f, const char *dir, const char *name)
 {
 	static char text[INDEX_FILE_MAX + 1], at[INDEX_FROM_MAX];
 	char whole[2 * INDEX_FROM_MAX];
-	int len = snprintf(at, sizeof(at), "%s%s", dir, name);
 	struct stat st;
 
-	if (dir[0] != '/' || len < 0 || (size_t)len >= sizeof(at))
+	if (!dir || dir[0] != '/' ||
+	    (size_t)snprintf(at, sizeof(at), "%s%s", dir, name) >= sizeof(at))
 		return;
-	(void)snprintf(whole, sizeof(whole), "%s%s", root, at);
+	(void)snprintf(whole, sizeof(whole), "%s%s", f->root, at);
 	_fd_ int fd = open(whole, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0 || fstat(fd, &st) < 0 || strcmp(at, "/dev/null") == 0)
@@ -151,12 +148,12 @@ void index_read(const struct ini_form *form, const char *root, const char *dir, 
 	ssize_t n = why ? 0 : read(fd, text, INDEX_FILE_MAX);
 
 	if (why)
-		(void)snprintf(note, INDEX_NOTE_MAX, "%s %s, and was not read", at, why);
+		(void)snprintf(f->note, INDEX_NOTE_MAX, "%s %s, and was not read", at, why);
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	*path = at;
-	ini_read(form, text, fn, arg);
+	f->path = at;
+	ini_read(f->form, text, f->fn, f);
 	explicit_bzero(text, sizeof(text));
 }
 

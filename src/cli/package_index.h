@@ -11,7 +11,6 @@
 #define CAISSON_CLI_PACKAGE_INDEX_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "vault/index.h"
 
@@ -75,14 +74,19 @@ void index_pip(char **env, const char *root, struct index_choice *ret);
 /* index_npm() - @ret on: that registry, for which only credentials are looked up. */
 void index_npm(char **env, const char *root, struct index_choice *ret);
 
-/*
- * index_read() - The pairs of the file @dir@name, if it is there, bounded, and of ours or root's;
- * otherwise @note has the reason. @path: names the file while @fn is called.
- */
-void index_read(const struct ini_form *form, const char *root, const char *dir, const char *name,
-		const char **path,
-		void (*fn)(void *arg, const char *section, const char *key, const char *value),
-		void *arg, char note[INDEX_NOTE_MAX]);
+/* Files that are read one after another. */
+struct index_files {
+	const struct ini_form *form;
+	const char *root; /* stands before each path */
+	/* @arg: this struct. */
+	void (*fn)(void *arg, const char *section, const char *key, const char *value);
+	const char *path; /* of the file that is read, while @fn is called */
+	char *note;       /* INDEX_NOTE_MAX bytes: why a file was not read */
+};
+
+/* index_read() - The pairs of the file @dir@name, if it is there, bounded, and of ours or root's.
+ * @dir: NULL: there is none. */
+void index_read(struct index_files *f, const char *dir, const char *name);
 
 /* index_take() - Use this one; or be off, with the reason. */
 void index_take(enum index_kind kind, const char *text, const char *from, struct index_choice *ret);

@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/options.h"
 #include "cli/package_index.h"
-#include "cli/verbs.h"
+#include "client/fail.h"
 #include "client/program.h"
 #include "vault/source.h"
 

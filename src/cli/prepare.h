@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prepare.h - Becoming another program, and the first work of every program that becomes the
- * daemon. */
+/* prepare.h - The verbs that the command runs itself; becoming another program, and the first work
+ * of every program that becomes the daemon. */
 #ifndef CAISSON_CLI_PREPARE_H
 #define CAISSON_CLI_PREPARE_H
 
@@ -15,5 +15,11 @@ int prepare_daemon(char **argv, struct err *e);
 
 /* become() - Execute a program of ours. Returns only when that failed, an exit code. */
 int become(const char *program, char **argv);
+
+/* One function per verb. argv[0] is the verb; the return value is the exit code. */
+int verb_run(int argc, char **argv);
+int verb_exec(int argc, char **argv);
+int verb_doctor(int argc, char **argv);
+int verb_serve(int argc, char **argv);
 
 #endif

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cli/options.h"
+#include "cli/run_options.h"
 
 static int take(struct run_image *im, size_t *at, uint32_t n, const char **list, size_t *count)
 {

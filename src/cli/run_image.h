@@ -5,7 +5,6 @@
 #define CAISSON_CLI_RUN_IMAGE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "client/image_opener_client.h"
 

@@ -20,10 +20,10 @@
 #include "cell/spec.h"
 #include "cli/cell_job.h"
 #include "cli/lang.h"
-#include "cli/options.h"
 #include "cli/prepare.h"
 #include "cli/run_image.h"
-#include "cli/verbs.h"
+#include "cli/run_options.h"
+#include "client/fail.h"
 #include "client/program.h"
 
 #define ARG_CODE_MAX 100000u /* longer code goes as a file: one argument has at most 128 KiB */
@@ -422,7 +422,7 @@ static int run_verb(enum run_verb verb, int argc, char **argv)
 
 	loan_close(&im.loan);
 	fd_close(p.script_fd);
-	run_options_free(&o);
+	options_free(&o.parsed);
 	return code;
 }
 

@@ -25,8 +25,7 @@ void fail_json(const struct failure *f, int exit_code)
 	json_object_begin(&j);
 	json_member_str(&j, "status", "failed");
 	json_member_int(&j, "exit_code", exit_code);
-	json_key(&j, "error");
-	json_object_begin(&j);
+	json_member_object(&j, "error");
 	json_member_str(&j, "code", f->code);
 	json_member_str(&j, "message", f->message);
 	if (f->hint && f->hint[0])

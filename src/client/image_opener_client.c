@@ -82,7 +82,8 @@ int image_opener_ask(int sock, const char *ref, const char *const *programs, str
 		loan_close(ret);
 		return err_say(
 			e, -EPROTO,
-			"caisson and caisson-image-opener are of different versions; reinstall both");
+			"caisson and caisson-image-opener are of different versions; reinstall "
+			"both");
 	}
 	if (r->code < 0) {
 		loan_close(ret);

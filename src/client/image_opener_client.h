@@ -4,7 +4,6 @@
 #define CAISSON_CLIENT_IMAGE_OPENER_CLIENT_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "wire/image_opener.h"

@@ -3,7 +3,6 @@
 #include "client/init_client.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - The places of our programs and of the state directory; starting a program. */
+/* program.c - The places of our programs and of the state directory; starting a program; messages
+ * to a service manager, over a datagram socket. */
 #include "client/program.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -73,4 +76,30 @@ int state_dir(const char *given, const char *runtime, char *path, size_t size, s
 	return n < 0 || (size_t)n >= size ?
 		       err_say(e, -ENAMETOOLONG, "--state: the path is too long") :
 		       0;
+}
+
+int notify_open(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t n = path ? strlen(path) : 0;
+
+	(void)unsetenv("NOTIFY_SOCKET"); /* the text stays where it is */
+	if (n < 2 || n >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return -1;
+	memcpy(to.sun_path, path, n);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	_fd_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+void notify_say(int fd, const char *text)
+{
+	if (fd >= 0)
+		(void)send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h - Where our programs and the state directory are; starting a program with a socket. */
+/* program.h - Where our programs and the state directory are; starting a program with a socket;
+ * messages to a service manager, in the form of sd_notify(3). */
 #ifndef CAISSON_CLIENT_PROGRAM_H
 #define CAISSON_CLIENT_PROGRAM_H
 
@@ -28,5 +29,9 @@ int program_start(struct spawn *s, int at, pid_t *ret_pid, struct err *e);
  * Return: 0 or -ENAMETOOLONG.
  */
 int state_dir(const char *given, const char *runtime, char *path, size_t size, struct err *e);
+
+/* notify_open() - Connect to NOTIFY_SOCKET and take it out of the environment. -1: none. */
+int notify_open(void);
+void notify_say(int fd, const char *text); /* does not wait; nothing with -1 */
 
 #endif

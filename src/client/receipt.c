@@ -263,11 +263,9 @@ static void write_posture(struct json *j, const char *key, const struct posture 
 	static const char *const names[] = { "inheritable", "permitted", "effective", "bounding",
 					     "ambient" };
 
-	json_key(j, key);
-	json_object_begin(j);
+	json_member_object(j, key);
 	json_member_uint(j, "threads", p->threads);
-	json_key(j, "capabilities");
-	json_object_begin(j);
+	json_member_object(j, "capabilities");
 	for (size_t i = 0; i < N_CAPS; i++)
 		hex(j, names[i], p->caps[i]);
 	json_object_end(j);
@@ -282,11 +280,9 @@ static void write_posture(struct json *j, const char *key, const struct posture 
 
 static void write_namespaces(struct json *j, const struct sum *s)
 {
-	json_key(j, "namespaces");
-	json_object_begin(j);
+	json_member_object(j, "namespaces");
 	for (size_t i = 0; i < N_NS; i++) {
-		json_key(j, ns_names[i]);
-		json_object_begin(j);
+		json_member_object(j, ns_names[i]);
 		json_member_uint(j, "cell", s->init.ns[i]);
 		json_member_uint(j, "host", s->host_ns[i]);
 		json_object_end(j);
@@ -308,8 +304,7 @@ static void write_lines(struct json *j, const char *key, const struct sum *s, st
 	struct evidence_item item;
 	struct view text;
 
-	json_key(j, key);
-	json_array_begin(j);
+	json_member_array(j, key);
 	for (size_t at = 0; next_item(all, &at, &item, &text) == 1;) {
 		if (item.kind != kind || (of_main && item.pid != s->main_pid))
 			continue;
@@ -331,8 +326,7 @@ static void write_lines(struct json *j, const char *key, const struct sum *s, st
 
 static void write_weakened(struct json *j, const struct cell_spec *spec)
 {
-	json_key(j, "weakened");
-	json_array_begin(j);
+	json_member_array(j, "weakened");
 	if (spec->without & CELL_WITHOUT_SECCOMP)
 		json_str(j, "seccomp");
 	if (spec->without & CELL_WITHOUT_LANDLOCK)
@@ -347,8 +341,7 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 {
 	json_object_begin(j);
 	json_member_bool(j, "enforced", s->n_missing == 0);
-	json_key(j, "missing");
-	json_array_begin(j);
+	json_member_array(j, "missing");
 	for (size_t i = 0; i < s->n_missing; i++)
 		json_str(j, s->missing[i]);
 	json_array_end(j);
@@ -361,8 +354,7 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 		json_member_null(j, "commands");
 	write_posture(j, "init", &s->init);
 	json_member_str(j, "seccomp_policy", ready->seccomp_on ? seccomp_policy_id() : "");
-	json_key(j, "landlock");
-	json_object_begin(j);
+	json_member_object(j, "landlock");
 	json_member_uint(j, "abi", ready->landlock_abi);
 	json_member_bool(j, "scoped", ready->landlock_on);
 	json_object_end(j);

@@ -46,8 +46,7 @@ const char *result_cause_name(enum result_cause c)
 	return cause_names[c];
 }
 
-static void hint(struct result *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void hint(struct result *r, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void hint(struct result *r, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -121,8 +120,8 @@ static bool judge_cell(const struct outcome *o, const struct cell_limits *l, str
 		(void)num_format_size(l->memory_bytes, limit, sizeof(limit));
 		if (files > l->memory_bytes / 4)
 			hint(r,
-			     "out of memory: all of %s used, %s of it by files in the cell (they live in memory); "
-			     "write less, or %s",
+			     "out of memory: all of %s used, %s of it by files in the cell (they "
+			     "live in memory); write less, or %s",
 			     limit, num_format_size(files, part, sizeof(part)),
 			     more_of(o, CAUSE_MEMORY));
 		else
@@ -257,8 +256,7 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 	else
 		json_none(j);
 	json_cause(j, r);
-	json_key(j, "limits_hit");
-	json_array_begin(j);
+	json_member_array(j, "limits_hit");
 	for (unsigned int c = 1; c < CAUSE_MAX_; c++)
 		if (r->limits_hit & 1u << c)
 			json_str(j, cause_names[c]);
@@ -268,8 +266,7 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 
 void result_usage_json(struct json *j, const struct outcome *o)
 {
-	json_key(j, "usage");
-	json_object_begin(j);
+	json_member_object(j, "usage");
 	json_member_uint(j, "wall_ns", o->wall_ns);
 	json_member_uint(j, "cpu_ns", o->usage.cpu_ns);
 	json_member_uint(j, "memory_peak", o->usage.memory_peak);

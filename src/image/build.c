@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build.c - Running mmdebstrap in a user namespace, in which its packages' scripts are root.
+ * build.c - `caisson image build`: an image from Debian packages, in one command.
  *
- * One child with two pipes: the archive on its stdout, messages on its stderr. Both are read until
- * they end; the archive is hashed while it is written. mmdebstrap removes its scratch directory;
- * what is left when it was killed is removed here.
+ * mmdebstrap makes the root file system. It runs the packages' maintainer scripts, which expect to
+ * be root. Started by root they are the root of a user namespace whose users are those of the image
+ * store (image/open.h) and own nothing else; otherwise mmdebstrap makes such a namespace of the
+ * caller's own range (/etc/subuid). The network is the machine's: apt needs it, and checks what it
+ * loads by Debian's keys.
+ *
+ * It is one child with two pipes: the archive on its stdout, messages on its stderr. Both are read
+ * until they end; the archive is hashed while it is written. mmdebstrap removes its scratch
+ * directory; this file removes what is left when it was killed. The archive becomes the one layer
+ * of an image, with a configuration and a manifest that are made here. From there on it is like an
+ * imported image: the same checks, the same unpacker, the same publishing.
  */
-#include "image/build.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -26,18 +32,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/err.h"
+#include "base/buf.h"
 #include "base/fd.h"
 #include "cell/idmap.h"
-#include "image/image_digest.h"
-#include "image/image_store.h"
-#include "image/layer.h"
+#include "image/incoming.h"
+#include "image/verbs.h"
 
 #define PROGRAM "mmdebstrap"
 #define NAMESPACES                                                                                 \
 	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 #define SCRATCH "/var/tmp/caisson-build-"
 #define CHUNK 65536
+#define SUITE_DEFAULT "bookworm"
+#define PACKAGES                                                                                   \
+	"python3,python3-numpy,python3-pandas,python3-matplotlib,nodejs,git,curl,ca-certificates"
+#define PACKAGES_MAX 2048
+#define LAYER "layer.tar"
+
+struct build_request {
+	const char *suite;           /* "bookworm" */
+	const char *mirror;          /* NULL: mmdebstrap's own choice */
+	char packages[PACKAGES_MAX]; /* separated by commas */
+};
 
 struct builder {
 	const struct build_request *request;
@@ -84,7 +100,7 @@ static int sync_nothing(void)
 static _Noreturn void child(const struct builder *b)
 {
 	const struct build_request *w = b->request;
-	char tmp[sizeof("TMPDIR=") + sizeof(SCRATCH) + 16], include[4096];
+	char tmp[sizeof("TMPDIR=") + sizeof(SCRATCH) + 16], include[PACKAGES_MAX + 16];
 	char *argv[] = { (char *)PROGRAM,
 			 (char *)(b->ids.ranged ? "--mode=root" : "--mode=unshare"),
 			 (char *)"--variant=minbase",
@@ -264,8 +280,10 @@ static int finish(struct builder *b, int r, struct err *e)
 	return r;
 }
 
-int build_tar(const struct build_request *w, int to, struct show *show,
-	      char ret_diff_id[IMAGE_DIGEST_MAX], uint64_t *ret_size, struct err *e)
+/* The archive to @to, and its digest and size to @ret. The message of a failure has the last error
+ * of mmdebstrap. */
+static int build_tar(const struct build_request *w, int to, struct show *show, struct blob *ret,
+		     struct err *e)
 {
 	struct builder b = { .request = w,
 			     .ids = layer_ids(),
@@ -275,12 +293,126 @@ int build_tar(const struct build_request *w, int to, struct show *show,
 	_hash_ struct hash h = { 0 };
 	int r = start(&b, e);
 
-	*ret_size = 0;
+	ret->size = 0;
 	hash_begin(&h);
 	if (r == 0)
-		r = read_pipes(&b, to, &h, show, ret_size, e);
+		r = read_pipes(&b, to, &h, show, &ret->size, e);
 	r = finish(&b, r, e);
-	if (r == 0 && digest_end(&h, ret_diff_id) < 0)
+	if (r == 0 && digest_end(&h, ret->digest) < 0)
 		r = err_say(e, -EIO, "hash the archive");
 	return r;
+}
+
+/* ---- the image ----------------------------------------------------------------------------- */
+
+/* No value has a character that JSON would escape. */
+static int write_config(const char *diff_id, struct buf *out)
+{
+	const struct platform here = platform_here();
+	char created[IMAGE_TIME_MAX];
+
+	return buf_printf(
+		out,
+		"{\"created\":\"%s\",\"architecture\":\"%s\",\"os\":\"%s\",\"config\":{\"Env\":"
+		"[\"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"],"
+		"\"Cmd\":[\"python3\"]},\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"%s\"]}}",
+		image_time(time(NULL), created), here.arch, here.os, diff_id);
+}
+
+/* The names go into one argument of mmdebstrap, which accepts other things there, too. */
+static int options_of(const struct image_options *o, struct build_request *ret, struct err *e)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-.,:";
+	const char *more = o->package ? o->package : "";
+
+	if (more[strspn(more, letters)])
+		return err_say(e, -EINVAL,
+			       "--package: expected names of Debian packages, separated by commas");
+	if ((size_t)snprintf(ret->packages, PACKAGES_MAX, PACKAGES "%s%s", *more ? "," : "",
+			     more) >= PACKAGES_MAX)
+		return err_say(e, -EINVAL, "--package: too many");
+	ret->suite = o->suite ? o->suite : SUITE_DEFAULT;
+	ret->mirror = o->mirror;
+	if (ret->suite[strspn(ret->suite, letters)] || ret->suite[0] == '-')
+		return err_say(e, -EINVAL,
+			       "--suite: expected the name of a Debian release, such as bookworm");
+	if (ret->mirror && strncmp(ret->mirror, "http", 4) != 0)
+		return err_say(e, -EINVAL,
+			       "--mirror: expected a URL, such as http://deb.debian.org/debian");
+	return 0;
+}
+
+/* The documents of an image whose one layer is known. */
+static int make_documents(struct incoming *in, struct err *e)
+{
+	int r;
+
+	in->m.n_layers = 1;
+	if ((r = write_config(in->m.layers[0].digest, &in->config)) < 0 ||
+	    (r = digest_of(buf_str(&in->config), in->config.len, in->m.config.digest)) < 0)
+		return err_set(e, r, "write the image's configuration");
+	in->m.config.size = in->config.len;
+	if ((r = manifest_write(&in->m, &in->manifest)) < 0 ||
+	    (r = digest_of(buf_str(&in->manifest), in->manifest.len, in->ret->digest)) < 0)
+		return err_set(e, r, "write the image's manifest");
+	return manifest_parse(buf_str(&in->manifest), in->manifest.len, &in->m, e);
+}
+
+static int build_in(int dir, const struct build_request *request, struct incoming *in,
+		    struct err *e)
+{
+	_fd_ int archive = openat(dir, LAYER, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int r;
+
+	if (archive < 0)
+		return err_set(e, -errno, "make the layer");
+	if ((r = build_tar(request, archive, in->show, &in->m.layers[0], e)) < 0 ||
+	    (r = make_documents(in, e)) < 0 || (r = incoming_check(in, e)) < 0)
+		return r;
+	/* The unpacker reads it, and must not be able to write it. */
+	_fd_ int layer_fd = openat(dir, LAYER, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (layer_fd < 0)
+		return err_set(e, -errno, "open the layer");
+	r = incoming_unpack(in, &layer_fd, e);
+	return r < 0 ? r : incoming_publish(in, e);
+}
+
+static int build(const struct image_options *o, const struct store *s, const struct ref *ref,
+		 struct incoming_result *ret, struct err *e)
+{
+	char tree[STORE_NAME_MAX];
+	struct build_request request;
+	struct incoming in;
+	struct show show;
+	int r = options_of(o, &request, e);
+
+	if (r < 0)
+		return r;
+	_fd_ int dir = store_tree_new(s, tree, e);
+
+	if (dir < 0)
+		return dir;
+	show_begin(&show, o->json, o->quiet);
+	incoming_init(&in, s, &show, ret);
+	ref_format(ref, ret->ref);
+	r = build_in(dir, &request, &in, e);
+	incoming_free(&in);
+	store_tree_drop(s, tree);
+	return r;
+}
+
+int verb_build(const struct image_options *o, struct store *s, struct err *e)
+{
+	struct incoming_result result;
+	struct ref ref;
+	int r = ref_parse(o->n_rest ? o->rest[0] : IMAGE_BUILD_NAME, &ref, e);
+
+	if (r == 0 && !ref.tag[0])
+		r = err_say(e, -EINVAL, "a built image has a tag, not a digest");
+	ref.digest[0] = '\0'; /* no registry answers for one */
+	if (r < 0 || (r = image_change(o, s, e)) < 0 || (r = build(o, s, &ref, &result, e)) < 0)
+		return r;
+	image_done(o, &result);
+	return 0;
 }

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "image/ref.h"
 
 #define WORD_MAX (128u << 10) /* what the Linux kernel allows one argument of a program */
@@ -49,11 +50,6 @@ struct platform platform_here(void)
 }
 
 /* ---- members ------------------------------------------------------------------------------- */
-
-void document_free(json_t **doc)
-{
-	json_decref(*doc);
-}
 
 json_t *document_load(const char *what, const char *text, size_t len, struct err *e)
 {
@@ -134,8 +130,8 @@ static int kind_of(const json_t *doc, const char *type, struct err *e)
 	    (type && strstr(type, "docker.distribution.manifest.v1")))
 		return err_say(
 			e, -EBADMSG,
-			"the image has a manifest of Docker's schema 1, which is not supported: push it "
-			"again with a current tool");
+			"the image has a manifest of Docker's schema 1, which is not supported: "
+			"push it again with a current tool");
 	if (!layers == !manifests)
 		return err_say(e, -EBADMSG,
 			       layers ? "the manifest has both 'layers' and 'manifests'" :
@@ -150,7 +146,7 @@ static int kind_of(const json_t *doc, const char *type, struct err *e)
 
 int manifest_kind(const char *text, size_t len, const char *type, struct err *e)
 {
-	_document_ json_t *doc = document_load("manifest", text, len, e);
+	json_auto_t *doc = document_load("manifest", text, len, e);
 
 	return doc ? kind_of(doc, type, e) : -EBADMSG;
 }
@@ -197,7 +193,7 @@ static void list_platforms(const json_t *list, char *text, size_t size)
 int index_choose(const char *text, size_t len, const struct platform *want, struct blob *ret,
 		 struct err *e)
 {
-	_document_ json_t *doc = document_load("index", text, len, e);
+	json_auto_t *doc = document_load("index", text, len, e);
 	const json_t *list, *entry, *best = NULL;
 	int top = 0, r;
 	size_t i;
@@ -249,7 +245,7 @@ static int check_layer_type(const json_t *layer, const char *what, struct err *e
 
 int manifest_parse(const char *text, size_t len, struct manifest *ret, struct err *e)
 {
-	_document_ json_t *doc = document_load("manifest", text, len, e);
+	json_auto_t *doc = document_load("manifest", text, len, e);
 	const json_t *layers, *layer;
 	const char *type;
 	char what[32];
@@ -403,17 +399,25 @@ static int take_layers(const json_t *doc, struct config *ret, struct err *e)
 	return 0;
 }
 
+/* As many whole characters as fit. */
+static void copy_text(const json_t *doc, const char *member, char *to, size_t size)
+{
+	const char *text = document_text(doc, member);
+
+	(void)snprintf(to, size, "%.*s", (int)utf8_fit(text, strlen(text), size - 1), text);
+}
+
 int config_parse(const char *text, size_t len, struct config *ret, struct err *e)
 {
-	_document_ json_t *doc = document_load("configuration", text, len, e);
+	json_auto_t *doc = document_load("configuration", text, len, e);
 	int r;
 
 	*ret = (struct config){ 0 };
 	if (!doc)
 		return -EBADMSG;
-	(void)snprintf(ret->arch, sizeof(ret->arch), "%.31s", document_text(doc, "architecture"));
-	(void)snprintf(ret->os, sizeof(ret->os), "%.31s", document_text(doc, "os"));
-	(void)snprintf(ret->created, sizeof(ret->created), "%.39s", document_text(doc, "created"));
+	copy_text(doc, "architecture", ret->arch, sizeof(ret->arch));
+	copy_text(doc, "os", ret->os, sizeof(ret->os));
+	copy_text(doc, "created", ret->created, sizeof(ret->created));
 	r = take_layers(doc, ret, e);
 	if (r == 0)
 		r = take_run(json_object_get(doc, "config"), &ret->run, e);

@@ -83,9 +83,6 @@ void image_config_free(struct image_config *c);
 
 /* ---- JSON objects of other kinds that a registry or an archive sends ------------------------ */
 
-void document_free(json_t **doc);
-#define _document_ __attribute__((cleanup(document_free)))
-
 /* document_load() - An object of bounded length; or NULL with a message that names @what. */
 json_t *document_load(const char *what, const char *text, size_t len, struct err *e);
 

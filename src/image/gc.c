@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gc.c - Mark, then sweep.
+ * gc.c - Remove images that no reference names and no process uses: mark, then sweep.
  *
  * A manifest that cannot be read stops the collection: its layers are unknown, so no layer may go.
  * A layer is renamed into tmp/ before it is emptied, so half a layer never has a layer's name.
  */
-#include "image/gc.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,9 +16,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/documents.h"
-#include "image/image_digest.h"
 #include "image/image_store.h"
-#include "image/refs.h"
 
 #define HEX_LEN 64
 #define DEAD "dead-"
@@ -33,15 +29,8 @@ struct marks {
 
 static int mark(struct marks *m, const char *hex, struct err *e)
 {
-	if (m->n == m->cap) {
-		size_t cap = m->cap ? 2 * m->cap : 64;
-		void *grown = realloc(m->hex, cap * sizeof(*m->hex));
-
-		if (!grown)
-			return err_set(e, -ENOMEM, "look through the image store");
-		m->hex = grown;
-		m->cap = cap;
-	}
+	if (mem_grow(&m->hex, &m->cap, m->n + 1, sizeof(*m->hex)) < 0)
+		return err_set(e, -ENOMEM, "look through the image store");
 	(void)snprintf(m->hex[m->n++], sizeof(*m->hex), "%.64s", hex);
 	return 0;
 }
@@ -163,7 +152,8 @@ static int mark_all(struct gc *gc, struct err *e)
 		if (r < 0)
 			return err_wrap(
 				e,
-				"%.200s cannot be read, so nothing is removed ('caisson image rm' it)",
+				"%.200s cannot be read, so nothing is removed ('caisson image "
+				"rm' it)",
 				refs.rows[i].ref);
 	}
 	if (r == 0)

@@ -22,9 +22,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/documents.h"
-#include "image/image_digest.h"
 #include "image/ref.h"
 
+#define PREFIX "sha256:"
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TREE "tree-"
 #define PART "part-"
@@ -282,12 +283,6 @@ int store_blob_read(const struct store *s, const char *digest, struct buf *ret, 
 	return 0;
 }
 
-int store_blob_write(const struct store *s, const char *digest, const void *data, size_t len,
-		     struct err *e)
-{
-	return store_replace(s, s->blobs, digest_hex(digest), data, len, e);
-}
-
 int store_documents(const struct store *s, const char *digest, struct manifest *m, struct config *c,
 		    struct err *e)
 {
@@ -384,11 +379,6 @@ int store_seal_read(const struct store *s, const char *diff_id, char ret[IMAGE_D
 		       err_say(e, -EBADMSG, "the seal of layer %s is damaged", diff_id);
 }
 
-int store_sync(const struct store *s, struct err *e)
-{
-	return syncfs(s->dir) < 0 ? err_set(e, -errno, "bring the image to the disk") : 0;
-}
-
 static void part_name(char name[STORE_NAME_MAX], const char *digest)
 {
 	(void)snprintf(name, STORE_NAME_MAX, PART "%s", digest_hex(digest));
@@ -410,4 +400,48 @@ void store_part_drop(const struct store *s, const char *digest)
 
 	part_name(name, digest);
 	(void)unlinkat(s->tmp, name, 0);
+}
+
+/* ---- digests ------------------------------------------------------------------------------- */
+
+int digest_end(struct hash *h, char ret[IMAGE_DIGEST_MAX])
+{
+	if (!hash_end(h, ret + PREFIX_LEN))
+		return -EIO;
+	memcpy(ret, PREFIX, PREFIX_LEN);
+	return 0;
+}
+
+int digest_of(const void *data, size_t len, char ret[IMAGE_DIGEST_MAX])
+{
+	if (!hash_sha256_hex(data, len, ret + PREFIX_LEN))
+		return -EIO;
+	memcpy(ret, PREFIX, PREFIX_LEN);
+	return 0;
+}
+
+int digest_fd(int fd, int copy, char ret[IMAGE_DIGEST_MAX])
+{
+	static char piece[256u << 10];
+	_hash_ struct hash h = { 0 };
+	ssize_t n;
+
+	hash_begin(&h);
+	while ((n = read(fd, piece, sizeof(piece))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		int r = n < 0 ? -errno : copy < 0 ? 0 : fd_write_all(copy, piece, (size_t)n);
+
+		if (r < 0)
+			return r;
+		hash_add(&h, piece, (size_t)n);
+	}
+	return digest_end(&h, ret);
+}
+
+bool digest_is(const char *want, const void *data, size_t len)
+{
+	char have[IMAGE_DIGEST_MAX];
+
+	return digest_of(data, len, have) == 0 && strcmp(have, want) == 0;
 }

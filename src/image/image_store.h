@@ -29,7 +29,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "image/open.h"
+#include "hash/hash.h"
+#include "image/ref.h"
 
 struct buf;
 struct config;
@@ -70,8 +71,6 @@ int store_lock(const struct store *s, bool exclusive, struct err *e);
 
 /* store_blob_read() - A manifest or configuration. 0; -ENOENT; -EBADMSG: it has another hash. */
 int store_blob_read(const struct store *s, const char *digest, struct buf *ret, struct err *e);
-int store_blob_write(const struct store *s, const char *digest, const void *data, size_t len,
-		     struct err *e);
 
 /* store_documents() - Manifest and configuration of an image, by the digest of its manifest, both
  * checked. 0 (then config_free() is due) or -errno. */
@@ -87,7 +86,7 @@ int store_open_layer(const struct store *s, const char *diff_id, struct err *e);
 /* store_tree_new() - An empty directory in tmp for a tree, and its name. Descriptor or -errno. */
 int store_tree_new(const struct store *s, char ret_name[STORE_NAME_MAX], struct err *e);
 void store_tree_drop(const struct store *s, const char *name);
-/* store_tree_keep() - Make the tree this layer. Call store_sync() before the first, and fsync(2)
+/* store_tree_keep() - Make the tree this layer. Call syncfs(2) before the first, and fsync(2)
  * the directory after the last. */
 int store_tree_keep(const struct store *s, const char *name, const char *diff_id, struct err *e);
 /* store_seal_write() - The digest of a layer's tree (seal.c); to be synced before the layer has its
@@ -95,8 +94,6 @@ int store_tree_keep(const struct store *s, const char *name, const char *diff_id
 int store_seal_write(const struct store *s, const char *diff_id, const char *seal, struct err *e);
 int store_seal_read(const struct store *s, const char *diff_id, char ret[IMAGE_DIGEST_MAX],
 		    struct err *e);
-/* store_sync() - Bring everything that was written to the disk. */
-int store_sync(const struct store *s, struct err *e);
 
 /* store_part_open() - The file in tmp that the archive with this digest is loaded into, for reading
  * and writing. It has what an earlier pull loaded. */
@@ -125,5 +122,90 @@ int tree_remove(int dir, const char *name, uint64_t *bytes);
 
 /* tree_bytes() - Add the space that it has on the disk; entries that cannot be read count as 0. */
 void tree_bytes(int dir, const char *name, uint64_t *bytes);
+
+/*
+ * ---- gc.c: images that no reference names and no process uses ---------------------------------
+ *
+ * An image is kept when a reference names it or a process holds its lease; blobs and layers are
+ * kept when an image that is kept has them.
+ */
+
+struct gc_result {
+	uint64_t images, layers, bytes; /* that were removed */
+};
+
+/* gc_in_use() - Whether a process holds the lease of this manifest. */
+bool gc_in_use(const struct store *s, const char *digest);
+
+/*
+ * gc_run() - Under store_change(); takes the store's lock by itself.
+ * @parts: also archives that are only partly loaded
+ */
+int gc_run(const struct store *s, bool parts, struct gc_result *ret, struct err *e);
+
+/*
+ * ---- refs.c: which reference names which manifest, the file "refs" as a whole -------------------
+ *
+ * An invalid line is an error and is not skipped: images must not be removed because a line was not
+ * understood.
+ */
+
+#define REFS_MAX 4096
+
+struct refs_row {
+	char ref[IMAGE_REF_MAX]; /* canonical */
+	char digest[IMAGE_DIGEST_MAX];
+	uint64_t time_s; /* when it was pulled or imported */
+};
+
+struct refs {
+	struct refs_row *rows;
+	size_t n, cap;
+};
+
+void refs_free(struct refs *r);
+#define _refs_ __attribute__((cleanup(refs_free)))
+
+/* refs_parse() - 0 or -EBADMSG, -E2BIG. Pure. */
+int refs_parse(const char *text, size_t len, struct refs *ret, struct err *e);
+
+int refs_load(const struct store *s, struct refs *ret, struct err *e);
+int refs_save(const struct store *s, const struct refs *r, struct err *e);
+
+/*
+ * refs_find() - The image of this reference. With a digest: of any row with that digest and name (a
+ * pull by tag can be opened by digest), or whose index had it. NULL: none.
+ */
+const struct refs_row *refs_find(const struct refs *r, const struct ref *want);
+
+/* refs_set() - Add a reference, or change the manifest that it names. 0, -ENOMEM, -E2BIG. */
+int refs_set(struct refs *r, const char *ref, const char *digest, uint64_t time_s, struct err *e);
+void refs_drop(struct refs *r, const struct refs_row *row);
+
+/* ---- SHA-256 in the form that manifests have: "sha256:" and 64 digits ------------------------ */
+
+/* A hash of content that comes in pieces, closed at the end of its scope. */
+#define _hash_ __attribute__((cleanup(hash_close)))
+
+/* digest_end() - The digest of everything that was added to @h. 0 or -EIO. */
+int digest_end(struct hash *h, char ret[IMAGE_DIGEST_MAX]);
+
+int digest_of(const void *data, size_t len, char ret[IMAGE_DIGEST_MAX]); /* 0 or -EIO */
+
+/*
+ * digest_fd() - The digest of everything up to the end of @fd. Not reentrant.
+ * @copy: what was read is also written there; -1: nowhere
+ * Return: 0 or -errno.
+ */
+int digest_fd(int fd, int copy, char ret[IMAGE_DIGEST_MAX]);
+
+/* digest_is() - Whether @data has this digest. */
+bool digest_is(const char *want, const void *data, size_t len);
+
+/* digest_hex() - The digits of a digest that is known to be well-formed. */
+static inline const char *digest_hex(const char *digest)
+{
+	return digest + 7;
+}
 
 #endif

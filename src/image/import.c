@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * import.c - From a file or a directory to the store, with the checks and the unpackers of a pull.
+ * import.c - `caisson image import`: from a file or a directory to the store, with the checks and
+ * the unpackers of a pull.
  *
  * An archive becomes a directory in tmp, which is removed again when its layers are unpacked. Its
  * content is as little trusted as the archive: every name is opened below the directory, and links
@@ -21,7 +22,6 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/image_digest.h"
 #include "image/verbs.h"
 
 #define NAME_ANNOTATION "org.opencontainers.image.ref.name"
@@ -131,7 +131,8 @@ static json_t *narrow(const json_t *list, const char *tag, struct err *e)
 		if (first && strcmp(first, name_of(entry)) != 0) {
 			(void)err_say(
 				e, -EINVAL,
-				"the archive has several images ('%.60s', '%.60s'): choose one with --name NAME:TAG",
+				"the archive has several images ('%.60s', '%.60s'): choose one "
+				"with --name NAME:TAG",
 				first, name_of(entry));
 			json_decref(some);
 			return NULL;
@@ -145,11 +146,11 @@ static json_t *narrow(const json_t *list, const char *tag, struct err *e)
 static int choose_entry(const json_t *index, const char *tag, const struct platform *here,
 			struct layout *l, struct blob *ret, struct err *e)
 {
-	_document_ json_t *some = narrow(json_object_get(index, "manifests"), tag, e);
+	json_auto_t *some = narrow(json_object_get(index, "manifests"), tag, e);
 
 	if (!some)
 		return -EINVAL;
-	_document_ json_t *doc = json_pack("{s:i, s:O}", "schemaVersion", 2, "manifests", some);
+	json_auto_t *doc = json_pack("{s:i, s:O}", "schemaVersion", 2, "manifests", some);
 	_mem_ char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
 
 	if (!text)
@@ -202,7 +203,7 @@ static int read_layout(int dir, const char *tag, struct incoming *in, struct lay
 
 	if (r < 0)
 		return r;
-	_document_ json_t *index = document_load("index", buf_str(&text), text.len, e);
+	json_auto_t *index = document_load("index", buf_str(&text), text.len, e);
 
 	if (!index)
 		return -EBADMSG;
@@ -289,8 +290,7 @@ static int read_saved(int dir, const char *tag, struct incoming *in, struct layo
 
 	if (r < 0)
 		return r;
-	_document_ json_t *list =
-		json_loadb(buf_str(&text), text.len, JSON_REJECT_DUPLICATES, NULL);
+	json_auto_t *list = json_loadb(buf_str(&text), text.len, JSON_REJECT_DUPLICATES, NULL);
 
 	if (!json_is_array(list))
 		return err_say(e, -EBADMSG, "the archive's manifest.json is not a list");
@@ -392,18 +392,26 @@ static int import_dir(int dir, const struct ref *request, const char *allow, str
 	return incoming_publish(in, e);
 }
 
-int import(const struct store *s, const char *path, const struct ref *request, const char *allow,
-	   struct show *show, struct incoming_result *ret, struct err *e)
+int verb_import(const struct image_options *o, struct store *s, struct err *e)
 {
 	char tree[STORE_NAME_MAX] = "";
+	struct incoming_result result;
 	struct incoming in;
+	struct show show;
+	struct ref ref;
+	int r;
 
-	incoming_init(&in, s, show, ret);
-	_fd_ int dir = open_source(s, path, tree, e);
-	int r = dir < 0 ? dir : import_dir(dir, request, allow, &in, e);
+	show_begin(&show, o->json, o->quiet);
+	if ((o->name && (r = ref_parse(o->name, &ref, e)) < 0) || (r = image_change(o, s, e)) < 0)
+		return r;
+	incoming_init(&in, s, &show, &result);
+	_fd_ int dir = open_source(s, o->rest[0], tree, e);
 
+	r = dir < 0 ? dir : import_dir(dir, o->name ? &ref : NULL, o->allow, &in, e);
 	incoming_free(&in);
 	if (tree[0])
 		store_tree_drop(s, tree);
+	if (r == 0)
+		image_done(o, &result);
 	return r;
 }

@@ -18,8 +18,6 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/image_digest.h"
-#include "image/refs.h"
 
 #define DOCUMENT_MAX (MANIFEST_BYTES_MAX + 1)
 
@@ -60,7 +58,7 @@ int incoming_check(struct incoming *in, struct err *e)
 			       in->c.os, in->c.arch, here.os, here.arch);
 	in->ret->layers = in->m.n_layers;
 	for (size_t i = 0; i < in->m.n_layers; i++)
-		(void)show_add(in->show, in->m.layers[i].digest, in->m.layers[i].size);
+		show_add(in->show, in->m.layers[i].digest, in->m.layers[i].size);
 	return 0;
 }
 
@@ -139,6 +137,11 @@ int incoming_unpack(struct incoming *in, const int *archives, struct err *e)
 
 /* ---- publishing ---------------------------------------------------------------------------- */
 
+static int put_blob(const struct store *s, const char *digest, const struct buf *b, struct err *e)
+{
+	return store_replace(s, s->blobs, digest_hex(digest), buf_str(b), b->len, e);
+}
+
 static int make_lease(const struct store *s, const char *digest, struct err *e)
 {
 	_fd_ int fd = openat(s->leases, digest_hex(digest),
@@ -147,74 +150,50 @@ static int make_lease(const struct store *s, const char *digest, struct err *e)
 	return fd < 0 || fsync(s->leases) < 0 ? err_set(e, -errno, "make a lease") : 0;
 }
 
-static int set_ref(const struct store *s, const struct publish *p, struct err *e)
+static int set_ref(const struct incoming *in, struct err *e)
 {
 	_refs_ struct refs refs = { 0 };
-	int r = refs_load(s, &refs, e);
+	const struct incoming_result *ret = in->ret;
+	int r = refs_load(in->s, &refs, e);
 
-	if (r < 0 || (r = refs_set(&refs, p->ref, p->digest, (uint64_t)time(NULL), e)) < 0)
+	if (r < 0 || (r = refs_set(&refs, ret->ref, ret->digest, (uint64_t)time(NULL), e)) < 0)
 		return r;
-	return refs_save(s, &refs, e);
+	return refs_save(in->s, &refs, e);
 }
 
-static bool is_new(const struct publish_layer *l)
-{
-	return *l->tree;
-}
-
-static int keep_layers(const struct store *s, const struct publish *p, struct err *e)
+static int keep_layers(struct incoming *in, struct err *e)
 {
 	size_t n = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < p->n_layers && r == 0; i++)
-		if (is_new(&p->layers[i])) {
+	for (size_t i = 0; i < in->m.n_layers && r == 0; i++)
+		if (in->layers[i].tree[0]) {
 			n++;
-			r = store_seal_write(s, p->layers[i].diff_id, p->layers[i].seal, e);
+			r = store_seal_write(in->s, in->c.diff_ids[i], in->layers[i].seal, e);
 		}
-	if (r == 0 && n)
-		r = store_sync(s, e);
-	for (size_t i = 0; i < p->n_layers && r == 0; i++)
-		if (is_new(&p->layers[i]))
-			r = store_tree_keep(s, p->layers[i].tree, p->layers[i].diff_id, e);
-	if (r == 0 && n && fsync(s->layers) < 0)
+	if (r == 0 && n && syncfs(in->s->dir) < 0)
+		r = err_set(e, -errno, "bring the image to the disk");
+	for (size_t i = 0; i < in->m.n_layers && r == 0; i++)
+		if (in->layers[i].tree[0]) {
+			r = store_tree_keep(in->s, in->layers[i].tree, in->c.diff_ids[i], e);
+			if (r == 0)
+				in->layers[i].tree[0] = '\0';
+		}
+	if (r == 0 && n && fsync(in->s->layers) < 0)
 		r = err_set(e, -errno, "name layers");
-	for (size_t i = 0; i < p->n_layers && r == 0; i++)
-		if (!store_has_layer(s, p->layers[i].diff_id))
-			r = err_say(e, -EIO, "layer %s is gone", p->layers[i].diff_id);
+	for (size_t i = 0; i < in->m.n_layers && r == 0; i++)
+		if (!store_has_layer(in->s, in->c.diff_ids[i]))
+			r = err_say(e, -EIO, "layer %s is gone", in->c.diff_ids[i]);
 	return r;
-}
-
-int publish(const struct store *s, const struct publish *p, struct err *e)
-{
-	int r = keep_layers(s, p, e);
-
-	if (r < 0 ||
-	    (r = store_blob_write(s, p->config_digest, buf_str(p->config), p->config->len, e)) <
-		    0 ||
-	    (r = store_blob_write(s, p->digest, buf_str(p->manifest), p->manifest->len, e)) < 0 ||
-	    (r = make_lease(s, p->digest, e)) < 0)
-		return r;
-	return set_ref(s, p, e);
 }
 
 int incoming_publish(struct incoming *in, struct err *e)
 {
-	struct publish_layer layers[IMAGE_LAYERS_MAX];
-	const struct publish what = { .ref = in->ret->ref,
-				      .digest = in->ret->digest,
-				      .config_digest = in->m.config.digest,
-				      .manifest = &in->manifest,
-				      .config = &in->config,
-				      .layers = layers,
-				      .n_layers = in->m.n_layers };
+	int r = keep_layers(in, e);
 
-	for (size_t i = 0; i < in->m.n_layers; i++)
-		layers[i] = (struct publish_layer){ in->c.diff_ids[i], in->layers[i].tree,
-						    in->layers[i].seal };
-	int r = publish(in->s, &what, e);
-
-	for (size_t i = 0; i < in->m.n_layers && r == 0; i++)
-		in->layers[i].tree[0] = '\0';
-	return r;
+	if (r < 0 || (r = put_blob(in->s, in->m.config.digest, &in->config, e)) < 0 ||
+	    (r = put_blob(in->s, in->ret->digest, &in->manifest, e)) < 0 ||
+	    (r = make_lease(in->s, in->ret->digest, e)) < 0)
+		return r;
+	return set_ref(in, e);
 }

@@ -20,8 +20,6 @@
 #include "image/show.h"
 
 struct err;
-struct ref;
-struct registry_options;
 
 struct incoming_result {
 	char ref[IMAGE_REF_MAX], digest[IMAGE_DIGEST_MAX];
@@ -69,43 +67,5 @@ int incoming_unpack(struct incoming *in, const int *archives, struct err *e);
 
 /* incoming_publish() - Give everything its name in the store, the reference ret->ref last. */
 int incoming_publish(struct incoming *in, struct err *e);
-
-/* ---- pull.c -------------------------------------------------------------------------------- */
-
-/*
- * pull() - Under store_change(). Layers that the store has are not loaded again.
- * On failure the store is as it was, except that archives of layers that were begun are kept, for
- * another try.
- */
-int pull(const struct store *s, const struct ref *ref, const struct registry_options *o,
-	 struct show *show, struct incoming_result *ret, struct err *e);
-
-/* ---- import.c: an OCI layout, or the output of `docker save` --------------------------------- */
-
-/*
- * import() - Under store_change(). Names in it are resolved below it.
- * @ref:   the name that the image gets; NULL: the name in the archive
- * @allow: of image_allowed(), which this name must pass
- */
-int import(const struct store *s, const char *path, const struct ref *ref, const char *allow,
-	   struct show *show, struct incoming_result *ret, struct err *e);
-
-/* ---- the last step alone ------------------------------------------------------------------- */
-
-struct publish_layer {
-	const char *diff_id;
-	const char *tree; /* its name in tmp; "": the store has the layer */
-	const char *seal; /* of such a tree */
-};
-
-struct publish {
-	const char *ref; /* canonical */
-	const char *digest, *config_digest;
-	const struct buf *manifest, *config;
-	const struct publish_layer *layers;
-	size_t n_layers;
-};
-
-int publish(const struct store *s, const struct publish *p, struct err *e);
 
 #endif

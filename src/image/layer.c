@@ -36,7 +36,6 @@
 #include "base/fd.h"
 #include "cell/idmap.h"
 #include "client/program.h"
-#include "image/image_digest.h"
 
 #define PROGRAM "caisson-unpack"
 #define NAMESPACES                                                                                 \
@@ -108,6 +107,17 @@ static int open_program(struct err *e)
 	return fd < 0 ? err_set(e, -errno, "open %s", path) : fd;
 }
 
+static int make_pipe(int *in, int *out, struct err *e)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(e, -errno, "make a pipe");
+	*in = ends[0];
+	*out = ends[1];
+	return 0;
+}
+
 static void reap(pid_t pid)
 {
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -148,19 +158,14 @@ static int launch(struct layer_step *to, const char *step, int in, int out, int 
 {
 	const struct idmap ids = layer_ids();
 	_fd_ int program = open_program(e), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int go[2], report[2];
+	_fd_ int go_in = -1, go_out = -1, report_in = -1, report_out = -1;
 
 	if (program < 0)
 		return program;
 	if (null < 0)
 		return err_set(e, -errno, "open /dev/null");
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return err_set(e, -errno, "make a pipe");
-	_fd_ int go_in = go[0], go_out = go[1];
-
-	if (pipe2(report, O_CLOEXEC) < 0)
-		return err_set(e, -errno, "make a pipe");
-	_fd_ int report_in = report[0], report_out = report[1];
+	if (make_pipe(&go_in, &go_out, e) < 0 || make_pipe(&report_in, &report_out, e) < 0)
+		return e->code;
 	struct start st = { .go = go_in,
 			    .go_out = go_out,
 			    .fds = { in < 0 ? null : in, out < 0 ? null : out, null, report_out,
@@ -202,17 +207,13 @@ static int launch_readers(struct layer_job *job, const struct store *s, int arch
 			  struct err *e)
 {
 	char name[STORE_NAME_MAX];
-	int between[2] = { -1, -1 };
-	_fd_ int nowhere = store_tree_new(s, name, e);
+	_fd_ int in = -1, out = -1, nowhere = store_tree_new(s, name, e);
 
 	if (nowhere < 0)
 		return nowhere;
 	store_tree_drop(s, name);
-	if (give_away(nowhere, e) < 0)
+	if (give_away(nowhere, e) < 0 || make_pipe(&in, &out, e) < 0)
 		return e->code;
-	if (pipe2(between, O_CLOEXEC) < 0)
-		return err_set(e, -errno, "make a pipe");
-	_fd_ int out = between[1], in = between[0];
 	int r = launch(&job->inflate, UNPACK_INFLATE, archive, out, nowhere, 0, e);
 
 	return r == 0 ? launch(&job->hash, UNPACK_HASH, in, to, nowhere, 0, e) : r;
@@ -221,13 +222,10 @@ static int launch_readers(struct layer_job *job, const struct store *s, int arch
 static int launch_all(struct layer_job *job, const struct store *s, int dir, int archive,
 		      uint64_t bytes, struct err *e)
 {
-	int plain[2];
+	_fd_ int in = -1, out = -1;
 
-	if (give_away(dir, e) < 0)
+	if (give_away(dir, e) < 0 || make_pipe(&in, &out, e) < 0)
 		return e->code;
-	if (pipe2(plain, O_CLOEXEC) < 0)
-		return err_set(e, -errno, "make a pipe");
-	_fd_ int in = plain[0], out = plain[1];
 	int r = launch_readers(job, s, archive, out, e);
 
 	return r == 0 ? launch(&job->files, UNPACK_FILES, in, -1, dir, bytes, e) : r;
@@ -277,7 +275,8 @@ static int take_report(struct layer_step *st, struct unpack_report *ret, struct 
 	if (r < 0)
 		return err_say(
 			e, -EIO,
-			"the unpacker ended without a report: the layer is damaged, or memory is short");
+			"the unpacker ended without a report: the layer is damaged, or memory is "
+			"short");
 	if (ret->code != 0)
 		return err_say(e, ret->code < 0 ? ret->code : -EIO, "%s", ret->msg);
 	return 0;

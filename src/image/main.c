@@ -40,7 +40,8 @@ static const struct option_row rows[] = {
 	{ "--ca", NULL, "FILE", OPTION_TEXT, AT(ca), .verbs = PULL,
 	  .help = "CA certificates for the registry" },
 	{ "--insecure", NULL, NULL, OPTION_FLAG, AT(insecure), .verbs = PULL,
-	  .help = "accept any certificate, and plain HTTP; a registry on this machine may use that anyway" },
+	  .help = "accept any certificate, and plain HTTP; a registry on this machine "
+		  "may use that anyway" },
 	{ "--all", NULL, NULL, OPTION_FLAG, AT(all), .verbs = PRUNE,
 	  .help = "also unused images, with their references" },
 	{ "--package", NULL, "NAME,...", OPTION_TEXT, AT(package), .verbs = BUILD,
@@ -64,48 +65,50 @@ static const struct verb {
 } verbs[] = {
 	{ "pull", PULL, 1, 1, verb_pull, "pull REF", "bring an image from its registry",
 	  "Brings an image from its registry into the store: python:3.11-slim,\n"
-	  "registry.example.com/x/y@sha256:... Layers that the store has are not loaded again, and a load that an\n"
-	  "earlier pull began is continued. Prints the canonical reference and the manifest's digest.\n" },
+	  "registry.example.com/x/y@sha256:... Layers that the store has are not loaded again,\n"
+	  "and a load that an earlier pull began is continued. Prints the canonical reference\n"
+	  "and the manifest's digest.\n" },
 	{ "import", IMPORT, 1, 1, verb_import, "import PATH [--name REF]",
 	  "an OCI layout, or the output of 'docker save'",
-	  "Takes an image from an OCI layout (a directory, or an archive of one) or from the output of 'docker\n"
-	  "save' or 'podman save'. Prints the canonical reference and the manifest's digest.\n" },
+	  "Takes an image from an OCI layout (a directory, or an archive of one) or from the\n"
+	  "output of 'docker save' or 'podman save'. Prints the canonical reference and the\n"
+	  "manifest's digest.\n" },
 	{ "build", BUILD, 0, 1, verb_build, "build [NAME]",
 	  "python, numpy, node and more, from Debian packages",
-	  "Makes an image of Debian packages: python3 with numpy, pandas and matplotlib, node, git, curl, and those\n"
-	  "that --package names. Without NAME it is called " IMAGE_BUILD_NAME
-	  ". Takes mmdebstrap, a mirror of\n"
-	  "Debian and some minutes. Packages' scripts run as root of a user namespace, never of this machine.\n" },
+	  "Makes an image of Debian packages: python3 with numpy, pandas and matplotlib, node,\n"
+	  "git, curl, and those that --package names. Without NAME it is called\n" IMAGE_BUILD_NAME
+	  ". Takes mmdebstrap, a mirror of Debian and some minutes. Packages' scripts run\n"
+	  "as root of a user namespace, never of this machine.\n" },
 	{ "ls", LS, 0, 0, verb_ls, "ls", "the images in the store",
 	  "Lists the images of the store.\n" },
 	{ "inspect", INSPECT, 1, 1, verb_inspect, "inspect REF",
 	  "one image: layers, environment, command", "Describes one image, as JSON.\n" },
 	{ "verify", VERIFY, 0, -1, verb_verify, "verify [REF...]",
 	  "whether layers are as they were unpacked",
-	  "Reads every file of the layers of these images, or of all, and reports whether they are as they were\n"
-	  "unpacked. Ends at the first that is not.\n" },
+	  "Reads every file of the layers of these images, or of all, and reports whether they\n"
+	  "are as they were unpacked. Ends at the first that is not.\n" },
 	{ "rm", RM, 1, -1, verb_rm, "rm REF...",
 	  "remove references, and images that only they name",
-	  "Removes references, and images and layers that nothing else uses. If one of the images is in use,\n"
-	  "nothing is removed.\n" },
+	  "Removes references, and images and layers that nothing else uses. If one of the\n"
+	  "images is in use, nothing is removed.\n" },
 	{ "prune", PRUNE, 0, 0, verb_rm, "prune [--all]",
 	  "remove images without a reference that are not in use",
-	  "Removes images without a reference that are not in use, and unfinished downloads. With --all also\n"
-	  "images with a reference that are not in use.\n" },
+	  "Removes images without a reference that are not in use, and unfinished downloads.\n"
+	  "With --all also images with a reference that are not in use.\n" },
 };
 
 static int help(FILE *out)
 {
-	(void)fprintf(
-		out,
-		"caisson image VERB: images that cells can be made of, in a store on this machine.\n\n");
+	(void)fprintf(out, "caisson image VERB: images that cells can be made of, in a "
+			   "store on this machine.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void)fprintf(out, "  caisson image %-28s %s\n", verbs[i].usage, verbs[i].help);
 	(void)fprintf(
 		out,
 		"\n  caisson image VERB --help                  the options of a verb\n"
-		"\nExit code: 0; 4 the registry or --allow refuses, 5 no such image, 6 in use, 7 damaged or refused,\n"
-		"8 the registry cannot be reached, 125 used wrongly, 1 anything else.\n");
+		"\nExit code: 0; 4 the registry or --allow refuses, 5 no such image, 6 in use, 7\n"
+		"damaged or refused, 8 the registry cannot be reached, 125 used wrongly, 1\n"
+		"anything else.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 
@@ -131,7 +134,8 @@ static int fail(const struct err *e, bool json)
 	if (e->code == -ENOSPC || e->code == -EDQUOT)
 		(void)err_say(
 			&full, e->code,
-			"%.380s. The image store's disk is full: free space, for example with 'caisson image prune'",
+			"%.380s. The image store's disk is full: free space, for example with "
+			"'caisson image prune'",
 			e->msg);
 	return verb_fail(&full, json, exit_code(e->code));
 }

@@ -15,9 +15,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/documents.h"
-#include "image/image_digest.h"
 #include "image/image_store.h"
-#include "image/refs.h"
 
 static int not_there(const struct ref *want, struct err *e)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pull.c - Manifest, configuration, layers; then all of it gets its names at once.
+ * pull.c - `caisson image pull`: manifest, configuration, layers; then all of it gets its names at
+ * once.
  *
  * Theory of operation. The configuration comes before the layers, because it has the digests of the
  * unpacked layers: a layer that the store has under such a digest is not loaded. The others are
@@ -19,9 +20,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/ref.h"
 #include "image/registry.h"
 #include "image/transfer.h"
+#include "image/verbs.h"
 
 #define LOADS_MAX 3
 #define STEP_MS 100
@@ -136,7 +137,7 @@ static int end_load(struct pull *p, size_t i, struct err *e)
 {
 	struct pull_layer *l = &p->layers[i];
 
-	if (l->transfer.state == TRANSFER_FAILED) {
+	if (l->transfer.err.code) {
 		*e = l->transfer.err;
 		if (e->code == -EBADMSG || e->code == -EFBIG)
 			store_part_drop(p->in.s, p->in.m.layers[i].digest);
@@ -282,20 +283,34 @@ static int pull_all(struct pull *p, const struct ref *ref, const struct registry
 	return incoming_publish(&p->in, e);
 }
 
-int pull(const struct store *s, const struct ref *ref, const struct registry_options *o,
-	 struct show *show, struct incoming_result *ret, struct err *e)
+/* On failure the store is as it was, except that archives of layers that were begun are kept, for
+ * another try. */
+int verb_pull(const struct image_options *o, struct store *s, struct err *e)
 {
+	const struct registry_options ro = { o->insecure, o->ca, o->authfile };
+	struct incoming_result result;
 	struct pull p = { .layers = NULL };
+	struct show show;
+	struct ref ref;
+	char text[IMAGE_REF_MAX + 16];
+	int r;
 
-	incoming_init(&p.in, s, show, ret);
-	ref_format(ref, ret->ref);
-	int r = pull_all(&p, ref, o, e);
-
+	if ((r = ref_parse(o->rest[0], &ref, e)) < 0 ||
+	    (r = image_allowed(o->allow, &ref, e)) < 0 || (r = image_change(o, s, e)) < 0)
+		return r;
+	show_begin(&show, o->json, o->quiet);
+	(void)snprintf(text, sizeof(text), "pulling %s", o->rest[0]);
+	show_step(&show, "pulling", text);
+	incoming_init(&p.in, s, &show, &result);
+	ref_format(&ref, result.ref);
+	r = pull_all(&p, &ref, &ro, e);
 	free_layers(&p);
 	/* Archives that were loaded are for the next try, unless they are what fills the disk. */
 	if (r == -ENOSPC || r == -EDQUOT)
 		drop_parts(&p);
 	incoming_free(&p.in);
 	registry_close(&p.r);
+	if (r == 0)
+		image_done(o, &result);
 	return r;
 }

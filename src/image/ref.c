@@ -133,8 +133,8 @@ static int cut_end(char *text, struct ref *ret, struct err *e)
 		if (!ref_digest_ok(at + 1))
 			return err_say(
 				e, -EINVAL,
-				"'%.80s' is not a digest: it must be sha256: and 64 hexadecimal digits in "
-				"lower case",
+				"'%.80s' is not a digest: it must be sha256: and 64 hexadecimal "
+				"digits in lower case",
 				at + 1);
 		memcpy(ret->digest, at + 1, strlen(at + 1) + 1);
 		*at = '\0';
@@ -145,7 +145,8 @@ static int cut_end(char *text, struct ref *ret, struct err *e)
 		if (!tag_ok(colon + 1))
 			return err_say(
 				e, -EINVAL,
-				"'%.80s' is not a tag: it must be at most 128 letters, digits, '.', '_' and '-'",
+				"'%.80s' is not a tag: it must be at most 128 letters, digits, "
+				"'.', '_' and '-'",
 				colon + 1);
 		memcpy(ret->tag, colon + 1, strlen(colon + 1) + 1);
 		*colon = '\0';
@@ -182,7 +183,8 @@ int ref_parse(const char *input, struct ref *ret, struct err *e)
 		if (!host_ok(text) || slash - text >= REF_HOST_MAX)
 			return err_say(
 				e, -EINVAL,
-				"'%.80s' is not a registry: it must be a host name, optionally with a port: example.com:5000",
+				"'%.80s' is not a registry: it must be a host name, optionally "
+				"with a port: example.com:5000",
 				text);
 		memcpy(ret->host, text, (size_t)(slash - text) + 1);
 		name = slash + 1;
@@ -199,8 +201,8 @@ int ref_parse(const char *input, struct ref *ret, struct err *e)
 	if (!name_ok(name))
 		return err_say(
 			e, -EINVAL,
-			"'%.80s' is not the name of an image: it must be lower case letters and digits, "
-			"with '.', '_', '-' between them and '/' between parts",
+			"'%.80s' is not the name of an image: it must be lower case letters and "
+			"digits, with '.', '_', '-' between them and '/' between parts",
 			name);
 	memcpy(ret->name, library, strlen(library));
 	memcpy(ret->name + strlen(library), name, strlen(name) + 1);

@@ -5,7 +5,7 @@
  * A line that is not in its one canonical form makes the whole file damaged: the collector must not
  * remove images because a line was skipped.
  */
-#include "image/refs.h"
+#include "image/image_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,12 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/image_store.h"
 
 #define NAME "refs"
 #define BYTES_MAX (REFS_MAX * (IMAGE_REF_MAX + IMAGE_DIGEST_MAX + 24))
@@ -31,15 +29,8 @@ void refs_free(struct refs *r)
 
 static struct refs_row *add(struct refs *r)
 {
-	/* Grows by doubling: whenever the count is a power of two there is no room left. */
-	if ((r->n & (r->n - 1)) == 0) {
-		size_t cap = r->n ? 2 * r->n : 1;
-		struct refs_row *grown = realloc(r->rows, cap * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		r->rows = grown;
-	}
+	if (mem_grow(&r->rows, &r->cap, r->n + 1, sizeof(*r->rows)) < 0)
+		return NULL;
 	r->rows[r->n] = (struct refs_row){ 0 };
 	return &r->rows[r->n++];
 }

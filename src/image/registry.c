@@ -217,7 +217,7 @@ static int set_auth(struct registry *r, const char *scheme, const char *value, s
 
 static int take_token(struct registry *r, const struct buf *body, struct err *e)
 {
-	_document_ json_t *doc = document_load("token", buf_str(body), body->len, e);
+	json_auto_t *doc = document_load("token", buf_str(body), body->len, e);
 	const char *token = document_text(doc, "token");
 
 	if (!doc)
@@ -292,6 +292,6 @@ int registry_authorize(struct registry *r, const struct challenge *c, struct err
 		e, -EACCES,
 		c->scheme == CHALLENGE_NONE ?
 			"the registry refuses, and offers no way to log in" :
-			"the registry requires a user and a password: log in with 'docker login' or "
-			"'podman login', or name a file with --authfile");
+			"the registry requires a user and a password: log in with 'docker login' "
+			"or 'podman login', or name a file with --authfile");
 }

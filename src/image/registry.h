@@ -13,11 +13,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "http_client/call.h"
+#include "http_client/http_call.h"
 #include "image/ref.h"
-#include "image/registry_creds.h"
 
 struct err;
+
+/*
+ * User and password for a registry, from the files of other tools (registry_creds.c). The first
+ * file that exists counts: --authfile, $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json,
+ * ~/.docker/config.json, $XDG_RUNTIME_DIR/containers/auth.json. Its "auths" are read, and helpers
+ * ("credHelpers", "credsStore": the program docker-credential-NAME on the PATH) are run.
+ */
+struct creds {
+	char user[256], password[4096]; /* both "": there are no credentials */
+	char helper[64];                /* a program that has them; "": no program */
+};
+
+/*
+ * creds_parse() - The credentials for @host in a config.json. Pure.
+ * Return: 0, also when there are none; -EBADMSG.
+ */
+int creds_parse(const char *text, size_t len, const char *host, struct creds *ret, struct err *e);
+
+/* creds_find() - For @host. @authfile: NULL, or a file that must exist. 0 or -errno. */
+int creds_find(const char *host, const char *authfile, struct creds *ret, struct err *e);
 
 /* The header WWW-Authenticate: the credentials that a registry requires. */
 enum challenge_scheme { CHALLENGE_NONE, CHALLENGE_BASIC, CHALLENGE_BEARER };
@@ -37,7 +56,7 @@ void challenge_parse(struct challenge *c, const char *value);
 struct registry_options {
 	bool insecure;        /* plain HTTP and any certificate */
 	const char *ca_file;  /* NULL: the system's */
-	const char *authfile; /* NULL: see registry_creds.h */
+	const char *authfile; /* NULL: see creds_find() */
 };
 
 struct registry {

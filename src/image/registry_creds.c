@@ -6,8 +6,6 @@
  * hold a slash; a user or a password with a line end could add a header to a request, and is
  * refused.
  */
-#include "image/registry_creds.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,11 +20,9 @@
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "image/documents.h"
-#include "image/ref.h"
+#include "image/registry.h"
 
 #define FILE_MAX (1u << 20)
-
-extern char **environ;
 
 /* ---- config.json --------------------------------------------------------------------------- */
 
@@ -76,10 +72,9 @@ static int take_auth(const json_t *entry, struct creds *ret, struct err *e)
 	const char *colon;
 
 	if (*document_text(entry, "identitytoken"))
-		return err_say(
-			e, -EBADMSG,
-			"the registry's credentials are an identity token, which is not supported: log in "
-			"with user and password");
+		return err_say(e, -EBADMSG,
+			       "the registry's credentials are an identity token, which is not "
+			       "supported: log in with user and password");
 	if (*auth) {
 		if (!base64_decode(auth, strlen(auth), &text) ||
 		    !(colon = memchr(buf_str(&text), ':', text.len)))
@@ -106,7 +101,7 @@ static bool helper_ok(const char *name)
 
 int creds_parse(const char *text, size_t len, const char *host, struct creds *ret, struct err *e)
 {
-	_document_ json_t *doc = document_load("file of credentials", text, len, e);
+	json_auto_t *doc = document_load("file of credentials", text, len, e);
 	const json_t *entry;
 	const char *helper;
 
@@ -165,7 +160,7 @@ static int ask_helper(const char *host, struct creds *c, struct err *e)
 	/* A helper that does not know the registry fails: try without credentials. */
 	if (r < 0 || status != 0)
 		return 0;
-	_document_ json_t *doc =
+	json_auto_t *doc =
 		document_load("credential helper's answer", buf_str(&answer), answer.len, e);
 	const char *user = document_text(doc, "Username"), *secret = document_text(doc, "Secret");
 

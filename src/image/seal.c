@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "image/unpack.h"
 
 #define CHUNK (256u << 10)

@@ -8,10 +8,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "remote/tty.h"
 
 #define BAR_MAX 40
@@ -63,10 +62,9 @@ void show_step(struct show *s, const char *name, const char *text)
 		(void)fprintf(stderr, "%s\n", text);
 }
 
-size_t show_add(struct show *s, const char *digest, uint64_t total)
+void show_add(struct show *s, const char *digest, uint64_t total)
 {
-	s->rows[s->n] = (struct show_row){ .digest = digest, .total = total };
-	return s->n++;
+	s->rows[s->n++] = (struct show_row){ .digest = digest, .total = total };
 }
 
 void show_row(struct show *s, size_t i, enum show_state state, uint64_t done)

@@ -37,8 +37,8 @@ void show_begin(struct show *s, bool json, bool quiet);
 /* show_step() - Progress that belongs to no layer: "pulling", with its text. */
 void show_step(struct show *s, const char *event, const char *text);
 
-/* show_add() - One more layer. Return: its number. */
-size_t show_add(struct show *s, const char *digest, uint64_t total);
+/* show_add() - One more layer. */
+void show_add(struct show *s, const char *digest, uint64_t total);
 void show_row(struct show *s, size_t i, enum show_state state, uint64_t done);
 
 /* show_tick() - Draw again, not too often. */

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "image/documents.h"
-#include "image/image_digest.h"
+#include "image/image_store.h"
 
 #define TRIES_MAX 6
 #define HOPS_MAX 5
@@ -34,12 +34,7 @@
 
 bool transfer_over(const struct transfer *t)
 {
-	return t->state == TRANSFER_DONE || t->state == TRANSFER_FAILED;
-}
-
-static void fail(struct transfer *t)
-{
-	t->state = TRANSFER_FAILED;
+	return t->state == TRANSFER_DONE || t->err.code;
 }
 
 /* ---- content ------------------------------------------------------------------------------- */
@@ -124,11 +119,8 @@ static void ask(struct transfer *t)
 	buf_clear(&t->problem);
 	registry_begin(t->r, &t->http, t->url);
 	fill_headers(t);
-	if (r < 0 || http_call_start(&t->http, t->r->multi) < 0) {
+	if (r < 0 || http_call_start(&t->http, t->r->multi) < 0)
 		(void)err_set(&t->err, -ENOMEM, "send a request to the registry");
-		fail(t);
-		return;
-	}
 	t->state = TRANSFER_RUNS;
 }
 
@@ -136,7 +128,6 @@ static void ask_first(struct transfer *t)
 {
 	if (registry_url(t->r, t->kind, t->what, t->url, sizeof(t->url)) < 0) {
 		(void)err_say(&t->err, -ENAMETOOLONG, "the registry's address is too long");
-		fail(t);
 		return;
 	}
 	memcpy(t->first_url, t->url, sizeof(t->url));
@@ -148,23 +139,20 @@ static void ask_first(struct transfer *t)
 /* The content is complete: check its digest. */
 static void check(struct transfer *t)
 {
-	if (digest_end(&t->sum, t->got) < 0)
+	if (digest_end(&t->sum, t->got) < 0) {
 		(void)err_set(&t->err, -EIO, "hash %.80s", t->what);
-	else if (t->digest && strcmp(t->got, t->digest) != 0 && t->resumed && start_over(t) == 0) {
+	} else if (!t->digest || strcmp(t->got, t->digest) == 0) {
+		t->state = TRANSFER_DONE;
+	} else if (t->resumed && start_over(t) == 0) {
 		t->resumed = false; /* perhaps the part in the file was wrong */
 		ask_first(t);
-		return;
-	} else if (t->digest && strcmp(t->got, t->digest) != 0)
+	} else {
 		(void)err_say(&t->err, -EBADMSG,
 			      "the registry's %s is %s: it is damaged, or another one", t->digest,
 			      t->got);
-	else {
-		t->state = TRANSFER_DONE;
-		return;
 	}
-	if (t->fd >= 0)
+	if (t->err.code && t->fd >= 0)
 		(void)!ftruncate(t->fd, 0); /* not to be resumed */
-	fail(t);
 }
 
 static void try_later(struct transfer *t, const char *why)
@@ -177,7 +165,6 @@ static void try_later(struct transfer *t, const char *why)
 	if (++t->tries >= TRIES_MAX) {
 		(void)err_say(&t->err, -EIO, "%.80s: %.250s (tried %u times)", t->r->ref.host, why,
 			      t->tries);
-		fail(t);
 		return;
 	}
 	if (t->retry_after_ms > ms)
@@ -195,10 +182,8 @@ static void follow(struct transfer *t)
 		(void)err_say(&t->err, -EPROTO,
 			      "the registry redirects to '%.100s', which is not allowed",
 			      to ? to : "");
-		fail(t);
 	} else if (++t->hops > HOPS_MAX) {
 		(void)err_say(&t->err, -ELOOP, "the registry redirects too often");
-		fail(t);
 	} else {
 		memcpy(t->url, to, strlen(to) + 1);
 		ask(t);
@@ -210,12 +195,10 @@ static void log_in(struct transfer *t)
 	if (++t->logins > LOGINS_MAX) {
 		(void)err_say(
 			&t->err, -EACCES,
-			"the registry refuses the credentials: they are wrong, or have no access to %s",
+			"the registry refuses the credentials: they are wrong, or have no access "
+			"to %s",
 			t->r->ref.name);
-		fail(t);
-	} else if (registry_authorize(t->r, &t->challenge, &t->err) < 0) {
-		fail(t);
-	} else {
+	} else if (registry_authorize(t->r, &t->challenge, &t->err) == 0) {
 		ask_first(t);
 	}
 }
@@ -223,7 +206,7 @@ static void log_in(struct transfer *t)
 /* With the registry's own message: {"errors":[{"code","message"}]}. */
 static void set_refused(struct transfer *t, int status)
 {
-	json_t *doc = json_loadb(buf_str(&t->problem), t->problem.len, 0, NULL);
+	json_auto_t *doc = json_loadb(buf_str(&t->problem), t->problem.len, 0, NULL);
 	const json_t *first = json_array_get(json_object_get(doc, "errors"), 0);
 	const char *words = document_text(first, "message");
 	int code = status == 404 ? -ENOENT : status == 401 || status == 403 ? -EACCES : -EPROTO;
@@ -234,8 +217,6 @@ static void set_refused(struct transfer *t, int status)
 	else
 		(void)err_say(&t->err, code, "%.80s answers HTTP %d for %.80s%s%.80s",
 			      t->r->ref.host, status, t->what, *words ? ": " : "", words);
-	json_decref(doc);
-	fail(t);
 }
 
 /* A server without TLS fails at once: then, and only where it is allowed, plain HTTP is tried. */
@@ -257,16 +238,14 @@ static void answer(void *arg, CURLcode code)
 
 	t->r->answers++;
 	t->r->answered = t->r->answered || status != 0;
-	if (t->err.code) {
-		fail(t);
-	} else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
+	if (t->err.code)
+		return;
+	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
 		(void)err_say(&t->err, -EPROTO, "%.80s: %.250s (--ca FILE names another authority)",
 			      t->r->ref.host, http_call_why(&t->http, code));
-		fail(t);
 	} else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT) {
 		(void)err_say(&t->err, -EHOSTUNREACH, "%.80s cannot be reached: %.250s",
 			      t->r->ref.host, http_call_why(&t->http, code));
-		fail(t);
 	} else if (code != CURLE_OK) {
 		if (!try_plain(t, code))
 			try_later(t, http_call_why(&t->http, code));
@@ -276,12 +255,10 @@ static void answer(void *arg, CURLcode code)
 		else
 			check(t);
 	} else if (status == 416 && t->from > 0) { /* the part in the file cannot be continued */
-		if (start_over(t) < 0) {
+		if (start_over(t) < 0)
 			(void)err_set(&t->err, -EIO, "write to the image store");
-			fail(t);
-		} else {
+		else
 			try_later(t, "it cannot be resumed");
-		}
 	} else if (status == 401 && http_origin_is(t->url, t->first_url)) {
 		log_in(t);
 	} else if (status == 301 || status == 302 || status == 303 || status == 307 ||
@@ -333,7 +310,6 @@ void transfer_begin(struct transfer *t, struct registry *r)
 		code = take_file(t);
 	if (code < 0) {
 		(void)err_set(&t->err, code, "begin a transfer");
-		fail(t);
 	} else if (t->digest && t->have == t->size && t->fd >= 0) {
 		check(t);
 	} else {
@@ -380,5 +356,5 @@ int transfer_wait(struct transfer *t)
 {
 	while (!transfer_over(t))
 		transfers_step(t->r, &t, 1, NULL, 0, 1000);
-	return t->state == TRANSFER_DONE ? 0 : t->err.code;
+	return t->err.code;
 }

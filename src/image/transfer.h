@@ -6,7 +6,7 @@
  * continues at the end of the file. The bytes are hashed as they arrive. Several transfers run at
  * once on the registry's handle.
  *
- * Life: transfer_begin() -> transfers_step() until it is over (state) -> transfer_end().
+ * Life: transfer_begin() -> transfers_step() until transfer_over() -> transfer_end().
  */
 #ifndef CAISSON_IMAGE_TRANSFER_H
 #define CAISSON_IMAGE_TRANSFER_H
@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "hash/hash.h"
-#include "http_client/call.h"
+#include "http_client/http_call.h"
 #include "image/open.h"
 #include "image/registry.h"
 
@@ -25,7 +25,6 @@ enum transfer_state {
 	TRANSFER_RUNS = 1,
 	TRANSFER_WAITS, /* until at_ns, for the next try */
 	TRANSFER_DONE,
-	TRANSFER_FAILED, /* err has the reason */
 };
 
 #define TRANSFER_URL_MAX 4096
@@ -38,7 +37,7 @@ struct transfer {
 	int fd;                  /* the file; -1: into body */
 
 	enum transfer_state state;
-	struct err err;
+	struct err err; /* its code is not 0: the transfer failed */
 	struct buf body;
 	char type[128];             /* Content-Type */
 	char got[IMAGE_DIGEST_MAX]; /* the digest of the content that came */

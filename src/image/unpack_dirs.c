@@ -127,15 +127,8 @@ void layer_forget_parent(struct layer_dirs *d)
 
 int layer_note_time(struct layer_dirs *d, const char *path, struct timespec time)
 {
-	if (d->n_times == d->cap_times) {
-		size_t cap = d->cap_times ? 2 * d->cap_times : 1024;
-		struct dir_time *grown = realloc(d->times, cap * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		d->times = grown;
-		d->cap_times = cap;
-	}
+	if (mem_grow(&d->times, &d->cap_times, d->n_times + 1, sizeof(*d->times)) < 0)
+		return -ENOMEM;
 	d->times[d->n_times] = (struct dir_time){ strdup(path), time };
 	return d->times[d->n_times++].path ? 0 : -ENOMEM;
 }

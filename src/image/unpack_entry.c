@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack_entry.c - Making one file, directory or link of a layer, with owner, mode and times.
+ * unpack_entry.c - One entry of a layer: its name, and the file, directory or link that is made of
+ * it, with owner, mode and times.
  *
  * An archive may have an entry and a whiteout of the same name: the entry then replaces that of
  * lower layers. So a directory that replaces a whiteout, or that is followed by one, becomes
@@ -23,12 +24,71 @@
 #include "base/fd.h"
 
 #define NOBODY 65534u
+#define WHITEOUT ".wh."
+#define META ".wh..wh."
+#define OPAQUE ".wh..wh..opq"
 
 int unpack_too_large(const struct unpack *u, struct err *e)
 {
 	return err_say(e, -EFBIG,
 		       "the layer unpacks to more than %llu MiB, which is too much for its size",
 		       (unsigned long long)u->limits->bytes >> 20);
+}
+
+/* ---- names: normalised, or refused; marks of hidden names ---------------------------------- */
+
+static bool is_word(const char *s, size_t len, const char *word)
+{
+	return len == strlen(word) && memcmp(s, word, len) == 0;
+}
+
+/* Components of @from with one slash between them; a leading slash means the layer's root. */
+static int normalise(const char *from, char to[UNPACK_PATH_MAX])
+{
+	size_t at = 0, depth = 0;
+
+	while (*(from += strspn(from, "/"))) {
+		size_t n = strcspn(from, "/");
+
+		if (is_word(from, n, "..") || n > 255 || at + n + 2 > UNPACK_PATH_MAX)
+			return -EPERM;
+		if (!is_word(from, n, ".")) {
+			if (++depth > UNPACK_DEPTH_MAX)
+				return -EPERM;
+			if (at)
+				to[at++] = '/';
+			memcpy(to + at, from, n);
+			at += n;
+		}
+		from += n;
+	}
+	to[at] = '\0';
+	return 0;
+}
+
+int unpack_name(const char *name, char path[UNPACK_PATH_MAX])
+{
+	char *base, *slash;
+
+	if (normalise(name, path) < 0)
+		return -EPERM;
+	slash = strrchr(path, '/');
+	base = slash ? slash + 1 : path;
+	if (strcmp(base, OPAQUE) == 0) {
+		*(slash ? slash : path) = '\0';
+		return NAME_OPAQUE;
+	}
+	if (strncmp(base, META, strlen(META)) == 0)
+		return NAME_IGNORED;
+	if (strncmp(base, WHITEOUT, strlen(WHITEOUT)) == 0) {
+		const char *hidden = base + strlen(WHITEOUT);
+
+		if (!*hidden || strcmp(hidden, ".") == 0 || strcmp(hidden, "..") == 0)
+			return -EPERM;
+		memmove(base, hidden, strlen(hidden) + 1);
+		return NAME_WHITEOUT;
+	}
+	return path[0] ? NAME_PLAIN : NAME_ROOT;
 }
 
 /* ---- attributes of an entry ---------------------------------------------------------------- */

@@ -33,7 +33,7 @@
 #include "cell/caps.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
-#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "image/unpack.h"
 #include "unpack_filter.h"
 

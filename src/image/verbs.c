@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs.c - `caisson image pull` and `caisson image import`, and what verbs share. */
+/* verbs.c - Functions that the verbs of `caisson image` share. */
 #include "image/verbs.h"
 
 #include <errno.h>
@@ -9,10 +9,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "image/incoming.h"
-#include "image/refs.h"
-#include "image/registry.h"
 
 int image_allowed(const char *allow, const struct ref *ref, struct err *e)
 {
@@ -65,10 +62,23 @@ const struct refs_row *image_find(const struct refs *refs, const char *text, str
 	return row;
 }
 
-void image_print(struct json *j, const struct buf *b)
+void image_print(json_t *v)
 {
-	if (json_finish(j) == 0)
-		(void)printf("%s\n", buf_str(b));
+	_mem_ char *text = json_dumps(v, JSON_COMPACT);
+
+	if (text)
+		(void)printf("%s\n", text);
+	json_decref(v);
+}
+
+const char *image_time(time_t time, char ret[IMAGE_TIME_MAX])
+{
+	struct tm tm;
+
+	ret[0] = '\0';
+	if (gmtime_r(&time, &tm))
+		(void)strftime(ret, IMAGE_TIME_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return ret;
 }
 
 /* A line on stderr about what layers had that is not in the store. */
@@ -95,66 +105,16 @@ static void report_dropped(const struct incoming_result *r)
 
 void image_done(const struct image_options *o, const struct incoming_result *r)
 {
-	_buf_ struct buf b = BUF_INIT(4096);
-	struct json j;
-
 	if (!o->json) {
 		if (!o->quiet)
 			report_dropped(r);
 		(void)printf("%s %s\n", r->ref, r->digest);
 		return;
 	}
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "event", "done");
-	json_member_str(&j, "ref", r->ref);
-	json_member_str(&j, "digest", r->digest);
-	json_member_uint(&j, "layers", r->layers);
-	json_member_uint(&j, "loaded", r->loaded);
-	json_member_uint(&j, "bytes", r->bytes);
-	json_key(&j, "left_out");
-	json_object_begin(&j);
-	json_member_uint(&j, "devices", r->dropped.devices);
-	json_member_uint(&j, "set_ids", r->dropped.set_ids);
-	json_member_uint(&j, "xattrs", r->dropped.xattrs);
-	json_member_uint(&j, "ids", r->dropped.ids);
-	json_object_end(&j);
-	json_object_end(&j);
-	image_print(&j, &b);
-}
-
-int verb_pull(const struct image_options *o, struct store *s, struct err *e)
-{
-	const struct registry_options ro = { o->insecure, o->ca, o->authfile };
-	struct incoming_result result;
-	struct show show;
-	struct ref ref;
-	char text[IMAGE_REF_MAX + 16];
-	int r;
-
-	if ((r = ref_parse(o->rest[0], &ref, e)) < 0 ||
-	    (r = image_allowed(o->allow, &ref, e)) < 0 || (r = image_change(o, s, e)) < 0)
-		return r;
-	show_begin(&show, o->json, o->quiet);
-	(void)snprintf(text, sizeof(text), "pulling %s", o->rest[0]);
-	show_step(&show, "pulling", text);
-	r = pull(s, &ref, &ro, &show, &result, e);
-	if (r == 0)
-		image_done(o, &result);
-	return r;
-}
-
-int verb_import(const struct image_options *o, struct store *s, struct err *e)
-{
-	struct incoming_result result;
-	struct show show;
-	struct ref ref;
-	int r;
-
-	show_begin(&show, o->json, o->quiet);
-	if ((o->name && (r = ref_parse(o->name, &ref, e)) < 0) || (r = image_change(o, s, e)) < 0 ||
-	    (r = import(s, o->rest[0], o->name ? &ref : NULL, o->allow, &show, &result, e)) < 0)
-		return r;
-	image_done(o, &result);
-	return 0;
+	image_print(json_pack(
+		"{s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I, s:I}}", "event", "done", "ref",
+		r->ref, "digest", r->digest, "layers", (json_int_t)r->layers, "loaded",
+		(json_int_t)r->loaded, "bytes", (json_int_t)r->bytes, "left_out", "devices",
+		(json_int_t)r->dropped.devices, "set_ids", (json_int_t)r->dropped.set_ids, "xattrs",
+		(json_int_t)r->dropped.xattrs, "ids", (json_int_t)r->dropped.ids));
 }

@@ -3,7 +3,9 @@
 #ifndef CAISSON_IMAGE_VERBS_H
 #define CAISSON_IMAGE_VERBS_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "image/image_store.h"
@@ -11,9 +13,7 @@
 
 #define IMAGE_BUILD_NAME "caisson/base" /* of an image that is built without a name */
 
-struct buf;
 struct incoming_result;
-struct json;
 struct refs;
 struct refs_row;
 
@@ -52,7 +52,11 @@ const struct refs_row *image_find(const struct refs *refs, const char *text, str
 /* image_done() - Report an image that is in the store now. */
 void image_done(const struct image_options *o, const struct incoming_result *r);
 
-/* image_print() - A finished JSON document as one line on stdout. */
-void image_print(struct json *j, const struct buf *b);
+/* image_print() - A JSON value as one line on stdout. @v: the reference is taken. */
+void image_print(json_t *v);
+
+/* image_time() - "2026-11-18T10:20:30Z". Return: @ret. */
+#define IMAGE_TIME_MAX 32
+const char *image_time(time_t time, char ret[IMAGE_TIME_MAX]);
 
 #endif

@@ -50,7 +50,6 @@
 #include "base/fd.h"
 #include "base/options.h"
 #include "base/spawn.h"
-#include "client/notify.h"
 #include "client/program.h"
 #include "wire/keeper.h"
 

@@ -10,17 +10,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "hash/hash.h"
 
 #define NAME_MAX_LEN 64
 static const char head_seq[] = "{\"seq\":";
@@ -36,39 +33,18 @@ static const char tail_cut[] = ",\"cut\":true";
 #define TAIL_LEN (LEN(tail_prev) + CHAIN_HEX + LEN(tail_hash) + CHAIN_HEX + LEN(tail_end))
 #define HASH_LEN (LEN(tail_hash) - 1 + CHAIN_HEX + LEN(tail_end))
 
-struct chain {
-	struct hash hash;
-	struct buf item; /* one member, before it is known to fit */
-};
-
-int chain_new(struct chain **ret, struct err *e)
+int chain_open(struct chain *c, struct err *e)
 {
-	_chain_ struct chain *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return err_set(e, -ENOMEM, "make a ledger");
 	buf_init(&c->item, CHAIN_LINE_MAX);
 	if (hash_open(&c->hash) < 0)
 		return err_say(e, -EIO, "OpenSSL has no SHA-256: check openssl.cnf");
-	if (!buf_reserve(&c->item, CHAIN_LINE_MAX))
-		return err_set(e, -ENOMEM, "make a ledger");
-	*ret = c;
-	c = NULL;
-	return 0;
+	return buf_reserve(&c->item, CHAIN_LINE_MAX) ? 0 : err_set(e, -ENOMEM, "make a ledger");
 }
 
-void chain_free(struct chain *c)
+void chain_close(struct chain *c)
 {
-	if (!c)
-		return;
 	hash_close(&c->hash);
 	buf_free(&c->item);
-	free(c);
-}
-
-void chain_freep(struct chain **c)
-{
-	chain_free(*c);
 }
 
 void chain_start(struct chain_link *link)

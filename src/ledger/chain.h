@@ -14,7 +14,7 @@
  * left out, and "cut":true stands at the end instead. No secret, no code and no output is ever
  * passed here: code is hashed.
  *
- * Nothing here touches a file. All memory is taken in chain_new().
+ * Nothing here touches a file. All memory is taken in chain_open().
  */
 #ifndef CAISSON_LEDGER_CHAIN_H
 #define CAISSON_LEDGER_CHAIN_H
@@ -23,7 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
+#include "base/buf.h"
+#include "hash/hash.h"
+
 struct err;
 
 #define CHAIN_LINE_MAX 16384 /* bytes, with the newline */
@@ -90,12 +92,16 @@ struct chain_line {
 	size_t body_len;         /* the hash is over these bytes and a '}' */
 };
 
-struct chain; /* the hash function and room to write in */
+/* The hash function and room to write in. Zero is one that is not open. */
+struct chain {
+	struct hash hash;
+	struct buf item; /* one member, before it is known to fit */
+};
 
-int chain_new(struct chain **ret, struct err *e);
-void chain_free(struct chain *c);
-void chain_freep(struct chain **c);
-#define _chain_ __attribute__((cleanup(chain_freep)))
+/* chain_open() - 0 or -errno. chain_close() in every case. */
+int chain_open(struct chain *c, struct err *e);
+void chain_close(struct chain *c);
+#define _chain_ __attribute__((cleanup(chain_close)))
 
 /* chain_start() - The link that line 1 ties to: number 0, 64 zeros. */
 void chain_start(struct chain_link *link);

@@ -30,7 +30,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "ledger/files.h"
+#include "ledger/ledger_reader.h"
 
 #define CREATE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC)
 #define TORN_NAME_ROOM 64
@@ -39,7 +39,7 @@
 struct ledger {
 	int dirfd;
 	int fd; /* the current file; -1 when there is none yet */
-	struct chain *chain;
+	struct chain chain;
 	struct buf line;
 	struct chain_link head;
 	uint64_t file_bytes;
@@ -52,8 +52,9 @@ struct ledger {
 	char recovered_name[TORN_NAME_ROOM]; /* ...and where they are */
 	bool dirty;                          /* bytes behind size are ours, to be cut off */
 	bool dir_dirty;                      /* a new name is not on the disk yet */
-	bool no_rotation;                    /* the file system or the jail has no safe rename */
-	bool ok;
+	/* The file system or the jail has no safe rename: the file grows past its size, and the
+	 * next ledger_open() rotates it where that may. */
+	bool no_rotation;
 };
 
 static uint64_t real_now_ns(void)
@@ -206,7 +207,7 @@ static int write_line(struct ledger *l, const struct ledger_event *event, struct
 {
 	struct chain_link next;
 	ssize_t n;
-	int r = chain_format(l->chain, &l->line, &l->head, l->now_ns(), event, &next);
+	int r = chain_format(&l->chain, &l->line, &l->head, l->now_ns(), event, &next);
 
 	if (r < 0)
 		return err_set(e, r, "write the event '%s' as a line of the ledger", event->event);
@@ -251,41 +252,25 @@ int ledger_append(struct ledger *l, const struct ledger_event *event, struct err
 
 	if (!e)
 		e = &local;
-	l->ok = prepare(l, e) == 0 && write_recovered(l, e) == 0 && write_line(l, event, e) == 0;
-	return l->ok ? 0 : e->code;
+	if (prepare(l, e) < 0 || write_recovered(l, e) < 0)
+		return e->code;
+	return write_line(l, event, e);
 }
 
 int ledger_sync(struct ledger *l, struct err *e)
 {
-	l->ok = false;
 	if (l->fd >= 0 && fdatasync(l->fd) < 0)
 		return err_set(e, -errno, "write " LEDGER_CURRENT " to the disk");
 	/* Some file systems cannot sync a directory, and have no need to. */
 	if (l->dir_dirty && fsync(l->dirfd) < 0 && errno != EINVAL)
 		return err_set(e, -errno, "write the ledger's directory to the disk");
 	l->dir_dirty = false;
-	l->ok = true;
 	return 0;
-}
-
-bool ledger_ok(const struct ledger *l)
-{
-	return l->ok;
-}
-
-bool ledger_rotates(const struct ledger *l)
-{
-	return !l->no_rotation;
 }
 
 int ledger_dirfd(const struct ledger *l)
 {
 	return l->dirfd;
-}
-
-const struct chain_link *ledger_head(const struct ledger *l)
-{
-	return &l->head;
 }
 
 /* ---- open ---------------------------------------------------------------------------------- */
@@ -332,7 +317,7 @@ static int read_last(struct ledger *l, uint64_t seq, struct err *e)
 	const char *last = before ? before + 1 : room;
 
 	l->head.known = false;
-	if (chain_check(l->chain, last, (size_t)(room + want - 1 - last), &l->head, e) < 0) {
+	if (chain_check(&l->chain, last, (size_t)(room + want - 1 - last), &l->head, e) < 0) {
 		(void)err_wrap(e, "its last line");
 		return damaged(name, 0, e);
 	}
@@ -341,27 +326,27 @@ static int read_last(struct ledger *l, uint64_t seq, struct err *e)
 
 static int read_current(struct ledger *l, const struct ledger_config *config, struct err *e)
 {
-	_scan_ struct scan *s = NULL;
+	_mem_ struct scan *s = malloc(sizeof(*s));
 	const char *line;
 	size_t len;
 	int r;
 
-	if (scan_new(&s, e) < 0)
-		return e->code;
+	if (!s)
+		return err_set(e, -ENOMEM, "read a ledger");
 	scan_begin(s, l->fd);
 	while ((r = scan_next(s, &line, &len)) != 0) {
 		if (r == -EMSGSIZE)
 			(void)err_say(e, -EBADMSG, "the line is longer than a line can be");
 		else if (r < 0)
 			return err_set(e, r, "read " LEDGER_CURRENT);
-		if (r < 0 || chain_check(l->chain, line, len, &l->head, e) < 0)
-			return damaged(LEDGER_CURRENT, scan_lines(s), e);
+		if (r < 0 || chain_check(&l->chain, line, len, &l->head, e) < 0)
+			return damaged(LEDGER_CURRENT, s->lines, e);
 		if (l->first_seq == 0)
 			l->first_seq = l->head.seq;
 		if (config && config->line)
 			config->line(line, len, config->arg);
 	}
-	l->size = scan_offset(s);
+	l->size = s->begin;
 	l->torn = scan_rest(s);
 	return 0;
 }
@@ -403,7 +388,6 @@ static int open_all(struct ledger *l, const struct ledger_config *config, struct
 	if (r == 0 && l->size >= l->file_bytes)
 		r = rotate(l, e);
 	/* It will be tried again, and until then nothing is allowed to run. */
-	l->ok = r == 0;
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }
 
@@ -425,7 +409,7 @@ int ledger_open(int dirfd, const struct ledger_config *config, struct ledger **r
 	if (!buf_reserve(&l->line, CHAIN_LINE_MAX))
 		r = err_set(e, -ENOMEM, "open the ledger");
 	else
-		r = chain_new(&l->chain, e);
+		r = chain_open(&l->chain, e);
 	if (r == 0)
 		r = open_all(l, config, e);
 	if (r < 0) {
@@ -442,7 +426,7 @@ void ledger_close(struct ledger *l)
 		return;
 	(void)fd_close(l->fd);
 	(void)fd_close(l->torn_fd);
-	chain_free(l->chain);
+	chain_close(&l->chain);
 	buf_free(&l->line);
 	free(l);
 }

@@ -5,7 +5,7 @@
  * In its directory, `ledger.jsonl` is written; when it has reached its size it becomes
  * `ledger-<number of its first line, 20 digits>.jsonl` and the next line, in a new file, carries
  * the hash on. A last line that a crash cut off is moved to `ledger.torn-<time>`, never deleted.
- * The lines are described in chain.h, reading them in reader.h.
+ * The lines are described in chain.h, reading them in ledger_reader.h.
  *
  * For one thread of one process. Nothing here waits but for the disk. Memory is taken at open and
  * does not grow. After ledger_open() only these system calls are made, so that a jail can hold it:
@@ -50,7 +50,7 @@ struct ledger_config {
  *
  * Return: 0; -EBADMSG when a line is damaged or missing, with file, line, reason and the fix in @e;
  * another -errno when a file cannot be read, made or written. A disk that is too full to set the
- * cut-off line aside is no error here: ledger_ok() is then false, and each append tries again.
+ * cut-off line aside is no error here: each append tries again.
  */
 int ledger_open(int dirfd, const struct ledger_config *config, struct ledger **ret, struct err *e);
 
@@ -72,22 +72,9 @@ int ledger_append(struct ledger *l, const struct ledger_event *event, struct err
 /* ledger_sync() - Bring everything appended to the disk. The caller decides when. 0 or -errno. */
 int ledger_sync(struct ledger *l, struct err *e);
 
-/* ledger_ok() - Whether the last append or sync succeeded. */
-bool ledger_ok(const struct ledger *l);
-
-/*
- * ledger_rotates() - False once a rename was refused for good, by the file system or by a jail.
- * Then the file grows past its size, and is rotated by the next ledger_open() where that may.
- */
-bool ledger_rotates(const struct ledger *l);
-
 /* ledger_dirfd() - The descriptor by which its next files are made; for a jail that allows just
  * that. */
 int ledger_dirfd(const struct ledger *l);
-
-/* ledger_head() - The last line's number (0: none yet) and hash: noted elsewhere, they prove later
- * that nothing was taken from the end. Valid until the next append. */
-const struct chain_link *ledger_head(const struct ledger *l);
 
 /* ledger_record() - Append with the fields in place; at least one. */
 #define ledger_record(l, e, event_, owner_, sandbox_, ...)                                         \

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "mcp/search_words.h"
@@ -78,22 +79,6 @@ void search_free(struct search *s)
 	free(s);
 }
 
-/* Room for one more of @size bytes. */
-static int grow(void **array, size_t n, size_t *room, size_t size)
-{
-	size_t more = *room ? *room * 2 : 256;
-
-	if (n < *room)
-		return 0;
-	void *made = reallocarray(*array, more, size);
-
-	if (!made)
-		return -ENOMEM;
-	*array = made;
-	*room = more;
-	return 0;
-}
-
 /* ---- the vocabulary ------------------------------------------------------------------------ */
 
 static uint32_t hash(const struct word *w)
@@ -143,7 +128,7 @@ static int64_t number_of(struct search *s, const struct word *w)
 
 	if (s->table[at])
 		return s->table[at] - 1;
-	if (grow((void **)&s->words, s->n_words, &s->room_words, sizeof(*s->words)) < 0)
+	if (mem_grow(&s->words, &s->room_words, s->n_words + 1, sizeof(*s->words)) < 0)
 		return -ENOMEM;
 	s->words[s->n_words] = *w;
 	word_stem(&s->words[s->n_words]);
@@ -164,8 +149,8 @@ static int add_text(struct search *s, const char *text, uint8_t weight)
 	while (text && d->n < SEARCH_WORDS_MAX && word_next(&at, end, &w)) {
 		int64_t number = number_of(s, &w);
 
-		if (number < 0 || grow((void **)&s->postings, s->n_postings, &s->room_postings,
-				       sizeof(*s->postings)) < 0)
+		if (number < 0 || mem_grow(&s->postings, &s->room_postings, s->n_postings + 1,
+					   sizeof(*s->postings)) < 0)
 			return -ENOMEM;
 		s->postings[s->n_postings++] = (struct posting){ (uint32_t)number, weight };
 		d->n++;
@@ -195,7 +180,7 @@ static int add_arguments(struct search *s, const json_t *tool)
 
 static int add_tool(struct search *s, const char *server, const char *alias, const json_t *tool)
 {
-	if (grow((void **)&s->docs, s->n_docs, &s->room_docs, sizeof(*s->docs)) < 0)
+	if (mem_grow(&s->docs, &s->room_docs, s->n_docs + 1, sizeof(*s->docs)) < 0)
 		return -ENOMEM;
 	s->docs[s->n_docs++] = (struct doc){
 		.server = server, .alias = alias, .tool = tool, .from = (uint32_t)s->n_postings
@@ -324,8 +309,8 @@ size_t search_find(struct search *s, const char *query, const char *server, stru
 	limit = limit < SEARCH_LIMIT_MAX ? limit : SEARCH_LIMIT_MAX;
 	if (q.n == 0 || s->n_docs == 0 || limit == 0)
 		return 0;
-	uint32_t *numbers = calloc(s->n_docs, 2 * sizeof(*numbers));
-	uint8_t *hits = calloc(s->n_docs, 1);
+	_mem_ uint32_t *numbers = calloc(s->n_docs, 2 * sizeof(*numbers));
+	_mem_ uint8_t *hits = calloc(s->n_docs, 1);
 	uint8_t *near = realloc(s->near, s->n_words + 1);
 
 	if (near)
@@ -339,8 +324,6 @@ size_t search_find(struct search *s, const char *query, const char *server, stru
 					   weigh(&s->docs[d], numbers[s->n_docs + d], hits[d],
 						 q.n));
 	}
-	free(numbers);
-	free(hits);
 	/* The best there could be: every word in the name, and in no other's. */
 	uint64_t top = (uint64_t)100 * W_NAME * 48 * q.n;
 
@@ -399,8 +382,7 @@ int search_write(struct search *s, const char *query, const char *server, size_t
 
 	json_init(&j, ret);
 	json_object_begin(&j);
-	json_key(&j, "results");
-	json_array_begin(&j);
+	json_member_array(&j, "results");
 	for (size_t i = 0; i < n; i++)
 		write_hit(&j, &hits[i], full);
 	json_array_end(&j);

@@ -4,7 +4,6 @@
 #define CAISSON_MCP_SEARCH_WORDS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define WORD_MAX 32u /* bytes that are looked at */

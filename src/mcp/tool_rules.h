@@ -63,8 +63,6 @@ struct tool_rules {
 int tool_rules_parse(json_t *source, bool sandbox, const char *where, struct tool_rules *ret,
 		     struct err *e);
 void tool_rules_free(struct tool_rules *r); /* idempotent */
-/* tool_rules_check() - Whether an operator's rules can be parsed. */
-int tool_rules_check(json_t *source, const char *where, struct err *e);
 
 /* ---- what was used so far ------------------------------------------------------------------ */
 

@@ -2,7 +2,6 @@
 /* uri.c - Read and write URIs of files and outputs. */
 #include "mcp/uri.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -10,7 +10,6 @@
 #define CAISSON_MCP_URI_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct buf;
 

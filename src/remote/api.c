@@ -24,7 +24,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/program.h"
-#include "remote/options.h"
+#include "remote/remote_options.h"
 
 #define CONNECT_S 10L
 #define POLL_MS 1000
@@ -375,26 +375,24 @@ void api_answer_free(struct api_answer *x)
 json_t *api_json_ms(struct api *a, const char *method, const char *path, json_t *body,
 		    uint64_t timeout_ms, struct problem *p)
 {
-	struct api_answer answer = { 0 };
+	_answer_ struct api_answer answer = { 0 };
 	const struct api_call call = {
 		.method = method, .path = path, .json = body, .timeout_ms = timeout_ms
 	};
 	int r = api_call(a, &call, &answer, p);
-	json_t *root = NULL;
 
 	json_decref(body);
-	if (r == 0)
-		root = answer.status == 204 ?
-			       json_object() :
-			       json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
-	if (r == 0 && !json_is_object(root)) {
-		json_decref(root);
-		root = NULL;
-		(void)problem_say(p, EXIT_OTHER, "bad_answer",
-				  "the answer %s is not that of a caisson daemon", a->where);
-	}
-	api_answer_free(&answer);
-	return root;
+	if (r < 0)
+		return NULL;
+	if (answer.status == 204)
+		return json_object();
+	json_auto_t *root = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+
+	if (json_is_object(root))
+		return json_incref(root);
+	(void)problem_say(p, EXIT_OTHER, "bad_answer",
+			  "the answer %s is not that of a caisson daemon", a->where);
+	return NULL;
 }
 
 json_t *api_json(struct api *a, const char *method, const char *path, json_t *body,

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "http_client/call.h"
+#include "http_client/http_call.h"
 #include "remote/problem.h"
 #include "remote/url.h"
 
@@ -75,6 +75,7 @@ int api_again(struct api *a, const struct api *other, struct problem *p);
  */
 int api_call(struct api *a, const struct api_call *c, struct api_answer *ret, struct problem *p);
 void api_answer_free(struct api_answer *x);
+#define _answer_ __attribute__((cleanup(api_answer_free)))
 
 /*
  * api_json() - A call that answers with a JSON object, or with 204 and nothing: a new object, which

@@ -2,15 +2,15 @@
 /*
  * approve.c - `caisson approve`: tool calls of code that wait for a person.
  *
- * Names and arguments of a call are text of the code: they are shown escaped (remote/text.h). An ID
- * may be shortened as long as it identifies one call.
+ * Names and arguments of a call are text of the code: they are shown escaped (remote/table.h). An
+ * ID may be shortened as long as it identifies one call.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "remote/list.h"
-#include "remote/text.h"
+#include "remote/table.h"
 #include "remote/verb.h"
 
 #define LIST_PATH "/v1/approvals"
@@ -26,7 +26,7 @@ static void put_tool(struct table *t, const json_t *call)
 	table_printf(t, "%s.%s", list_text(call, "server"), list_text(call, "tool"));
 }
 
-static void print_list(const struct session *s, const json_t *root)
+static int show(const struct session *s, json_t *root)
 {
 	static const struct list_column columns[] = {
 		{ "ID", .put = put_id },
@@ -36,8 +36,7 @@ static void print_list(const struct session *s, const json_t *root)
 		{ "ARGUMENTS", .key = "arguments" },
 	};
 
-	(void)s;
-	list_print(columns, ARRAY_SIZE(columns), json_object_get(root, "approvals"));
+	return list_show(s, root, "approvals", columns, ARRAY_SIZE(columns));
 }
 
 /* The call whose ID begins with @id; NULL with s->problem. */
@@ -83,13 +82,12 @@ static int decide(struct session *s, json_t *root, const char *id)
 {
 	_buf_ struct buf path = BUF_INIT(512);
 	const json_t *one = find(s, root, id);
-	json_t *body;
 
 	if (!one)
 		return -1;
 	(void)buf_printf(&path, LIST_PATH "/%.64s", list_text(one, "id"));
-	body = json_pack("{s:s, s:s*}", "decision", s->o.deny ? "deny" : "approve", "reason",
-			 s->o.reason);
+	json_t *body = json_pack("{s:s, s:s*}", "decision", s->o.deny ? "deny" : "approve",
+				 "reason", s->o.reason);
 	return session_show(s, api_json(&s->api, "POST", buf_str(&path), body, &s->problem),
 			    print_decision);
 }
@@ -97,16 +95,13 @@ static int decide(struct session *s, json_t *root, const char *id)
 int remote_approve(struct session *s)
 {
 	const char *id = s->o.n_rest && strcmp(s->o.rest[0], "ls") != 0 ? s->o.rest[0] : NULL;
-	json_t *root;
-	int r;
+	json_auto_t *root = NULL;
 
 	if (!id && (s->o.deny || s->o.reason))
 		return problem_wrong(&s->problem, "--%s: an ID is missing",
 				     s->o.deny ? "deny" : "reason");
 	root = api_json(&s->api, "GET", LIST_PATH, NULL, &s->problem);
 	if (!id || !root)
-		return session_show(s, root, print_list);
-	r = decide(s, root, id);
-	json_decref(root);
-	return r;
+		return show(s, json_incref(root));
+	return decide(s, root, id);
 }

@@ -16,11 +16,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
-#include "ledger/reader.h"
+#include "ledger/ledger_reader.h"
 #include "remote/audit_verb.h"
 #include "remote/list.h"
-#include "remote/meter.h"
-#include "remote/text.h"
+#include "remote/table.h"
 #include "remote/tty.h"
 
 #define TIME_ROOM 32

@@ -19,16 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/num.h"
 #include "base/options.h"
 #include "client/fail.h"
 #include "client/program.h"
-#include "ledger/reader.h"
-#include "remote/meter.h"
+#include "ledger/ledger_reader.h"
 #include "remote/tty.h"
 #include "remote/verb.h"
 
@@ -197,39 +194,21 @@ static void print_text(const struct reader_report *r)
 			     r->head.hash);
 }
 
-static int print_json(const struct reader_report *r, struct err *e)
+static void print_json(const struct reader_report *r)
 {
-	_buf_ struct buf b = BUF_INIT(16384);
-	struct json j;
+	json_t *damage = json_null();
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "status", r->damaged ? "damaged" : "whole");
-	json_member_uint(&j, "files", r->files);
-	json_member_uint(&j, "lines", r->lines);
-	json_member_uint(&j, "bytes", r->bytes);
-	json_member_uint(&j, "first_seq", r->first_seq);
-	json_key(&j, "head");
-	json_object_begin(&j);
-	json_member_uint(&j, "seq", r->head.seq);
-	json_member_str(&j, "hash", r->head.hash);
-	json_object_end(&j);
-	json_key(&j, "damage");
-	if (r->damaged) {
-		json_object_begin(&j);
-		json_member_str(&j, "file", r->file[0] ? r->file : NULL);
-		json_member_uint(&j, "line", r->line);
-		json_member_str(&j, "reason", r->why);
-		json_member_uint(&j, "torn_bytes", r->torn);
-		json_object_end(&j);
-	} else {
-		json_none(&j);
-	}
-	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		return err_set(e, -ENOMEM, "write the verdict");
-	(void)printf("%s\n", buf_str(&b));
-	return 0;
+	if (r->damaged)
+		damage = json_pack("{s:s?, s:I, s:s, s:I}", "file", r->file[0] ? r->file : NULL,
+				   "line", (json_int_t)r->line, "reason", r->why, "torn_bytes",
+				   (json_int_t)r->torn);
+	json_auto_t *v = json_pack("{s:s, s:I, s:I, s:I, s:I, s:{s:I, s:s}, s:o}", "status",
+				   r->damaged ? "damaged" : "whole", "files", (json_int_t)r->files,
+				   "lines", (json_int_t)r->lines, "bytes", (json_int_t)r->bytes,
+				   "first_seq", (json_int_t)r->first_seq, "head", "seq",
+				   (json_int_t)r->head.seq, "hash", r->head.hash, "damage", damage);
+
+	session_json(v);
 }
 
 static int audit_verify(const struct audit_options *o, int dirfd, struct err *e)
@@ -246,10 +225,10 @@ static int audit_verify(const struct audit_options *o, int dirfd, struct err *e)
 	if (r < 0)
 		return r;
 	judge_ends(o, &v, &report);
-	if (!o->json)
+	if (o->json)
+		print_json(&report);
+	else
 		print_text(&report);
-	else if (print_json(&report, e) < 0)
-		return e->code;
 	return report.damaged ? AUDIT_EXIT_DAMAGED : 0;
 }
 

@@ -18,11 +18,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "remote/dir_archive.h"
 #include "remote/list.h"
-#include "remote/meter.h"
-#include "remote/pack_dir.h"
-#include "remote/sandbox_path.h"
-#include "remote/unpack_dir.h"
+#include "remote/tty.h"
 #include "remote/verb.h"
 
 #define PATH_BYTES 8192u
@@ -30,8 +28,8 @@
 /* Either end of a copy. */
 struct copy {
 	int fd;
-	struct pack *pack;
-	struct unpack *unpack;
+	struct pack pack;
+	struct unpack unpack;
 	struct meter meter;
 	struct err e; /* of our own end */
 };
@@ -81,11 +79,9 @@ static int64_t from_file(void *arg, char *data, size_t size)
 static int64_t from_pack(void *arg, char *data, size_t size)
 {
 	struct copy *c = arg;
-	int64_t n = pack_read(c->pack, data, size);
+	int64_t n = pack_read(&c->pack, data, size, &c->e);
 
-	if (n < 0)
-		c->e = *pack_error(c->pack);
-	else
+	if (n > 0)
 		meter_add(&c->meter, (size_t)n);
 	return n;
 }
@@ -95,7 +91,7 @@ static int transfer(struct session *s, const char *url, struct copy *c, int64_t 
 		    int64_t (*source)(void *arg, char *data, size_t size),
 		    int (*sink)(void *arg, const char *data, size_t len))
 {
-	struct api_answer answer = { 0 };
+	_answer_ struct api_answer answer = { 0 };
 	const struct api_call call = { .method = source ? "PUT" : "GET",
 				       .path = url,
 				       .accept = source ? NULL : "*/*",
@@ -104,10 +100,8 @@ static int transfer(struct session *s, const char *url, struct copy *c, int64_t 
 				       .sink = sink,
 				       .arg = c,
 				       .timeout_ms = API_ENDLESS };
-	int r = api_call(&s->api, &call, &answer, &s->problem);
 
-	api_answer_free(&answer);
-	return r;
+	return api_call(&s->api, &call, &answer, &s->problem);
 }
 
 static int put_file(struct session *s, const char *from, const char *name, const char *path,
@@ -143,23 +137,19 @@ static int put_dir(struct session *s, const char *from, const char *name, const 
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10);
 	struct copy c = { .fd = -1 };
+	int r = pack_open(&c.pack, from, &c.e);
 
-	c.pack = pack_open(from, &c.e);
-	if (!c.pack)
-		return problem_ours(&s->problem, &c.e);
-	json_t *made = api_sandbox(&s->api, "POST", name, "/files/mkdir",
-				   json_pack("{s:s, s:b}", "path", path, "parents", 1),
-				   &s->problem);
-	int r = made ? 0 : -1;
-
-	json_decref(made);
 	if (r == 0) {
+		json_auto_t *made = api_sandbox(&s->api, "POST", name, "/files/mkdir",
+						json_pack("{s:s, s:b}", "path", path, "parents", 1),
+						&s->problem);
+
 		file_path(&url, name, "/files/tar", path);
 		meter_begin(&c.meter, 0);
-		r = transfer(s, buf_str(&url), &c, -1, from_pack, NULL);
+		r = made ? transfer(s, buf_str(&url), &c, -1, from_pack, NULL) : -1;
 	}
-	ret->skipped = pack_skipped(c.pack);
-	pack_close(c.pack);
+	ret->skipped = c.pack.skipped;
+	pack_close(&c.pack);
 	return finish(s, &c, r, ret);
 }
 
@@ -181,7 +171,7 @@ static int to_unpack(void *arg, const char *data, size_t len)
 	struct copy *c = arg;
 
 	meter_add(&c->meter, len);
-	return unpack_feed(c->unpack, data, len, &c->e);
+	return unpack_feed(&c->unpack, data, len, &c->e);
 }
 
 /* A new file beside @to, under a random name; the descriptor, or -errno. */
@@ -251,20 +241,19 @@ static int get_dir(struct session *s, const char *name, const char *path, const 
 	}
 	_fd_ int dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir < 0)
+	if (dir < 0) {
 		(void)err_set(&c.e, -errno, "%s", to);
-	else
-		c.unpack = unpack_open(dir, &c.e);
-	if (!c.unpack)
 		return problem_ours(&s->problem, &c.e);
+	}
+	unpack_open(&c.unpack, dir);
 	file_path(&url, name, "/files/tar", path);
 	meter_begin(&c.meter, 0);
 	int r = transfer(s, buf_str(&url), &c, 0, NULL, to_unpack);
 
 	if (r == 0)
-		r = unpack_end(c.unpack, &c.e) < 0 ? -1 : 0;
-	ret->skipped = unpack_skipped(c.unpack);
-	unpack_close(c.unpack);
+		r = unpack_end(&c.unpack, &c.e);
+	ret->skipped = c.unpack.reader.skipped;
+	unpack_close(&c.unpack);
 	return finish(s, &c, r, ret);
 }
 
@@ -314,10 +303,9 @@ int cp_put(struct session *s, const char *from, const struct sandbox_path *to, s
 		r = need_recursive(s, from, &e);
 	if (r < 0)
 		return problem_ours(&s->problem, &e);
-	json_t *there = stat_there(s, to->name, to->path);
+	json_auto_t *there = stat_there(s, to->name, to->path);
 	bool into = there ? is_dir_type(there) : ends_with_slash(to->path);
 
-	json_decref(there);
 	if (!there && (s->problem.status != 404 || strcmp(s->problem.code, "no_such_sandbox") == 0))
 		return -1;
 	if (into)
@@ -342,12 +330,11 @@ int cp_get(struct session *s, const struct sandbox_path *from, const char *to, s
 	_buf_ struct buf path = BUF_INIT(PATH_BYTES);
 	struct err e = { 0 };
 	struct stat st;
-	json_t *there = stat_there(s, from->name, from->path);
+	json_auto_t *there = stat_there(s, from->name, from->path);
 	bool is_dir = is_dir_type(there);
 	unsigned int mode = mode_of(there);
 	int r = 0;
 
-	json_decref(there);
 	if (!there)
 		return -1;
 	if (is_dir)
@@ -385,11 +372,10 @@ int copy_sides(struct session *s, struct sandbox_path *from, struct sandbox_path
 
 void copy_json(const struct copied *done)
 {
-	json_t *root = json_pack("{s:I, s:I}", "bytes", (json_int_t)done->bytes, "skipped",
-				 (json_int_t)done->skipped);
+	json_auto_t *root = json_pack("{s:I, s:I}", "bytes", (json_int_t)done->bytes, "skipped",
+				      (json_int_t)done->skipped);
 
 	session_json(root);
-	json_decref(root);
 }
 
 int remote_cp(struct session *s)

@@ -20,9 +20,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/lines.h"
-#include "remote/event.h"
 #include "remote/list.h"
-#include "remote/text.h"
+#include "remote/stream_event.h"
+#include "remote/table.h"
 #include "remote/tty.h"
 #include "remote/verb.h"
 
@@ -75,7 +75,7 @@ static int side_call(struct follow *f, const struct api_call *c, struct api_answ
 static void interrupt(struct follow *f)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
-	struct api_answer answer = { 0 };
+	_answer_ struct api_answer answer = { 0 };
 
 	if (!f->id[0])
 		return;
@@ -85,7 +85,6 @@ static void interrupt(struct follow *f)
 			      .timeout_ms = INTERRUPT_MS };
 
 	(void)side_call(f, &c, &answer);
-	api_answer_free(&answer);
 }
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -103,7 +102,7 @@ static int put(struct follow *f, bool is_stderr, const char *data, size_t len)
 static int fetch(struct follow *f, bool is_stderr)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
-	struct api_answer answer = { 0 };
+	_answer_ struct api_answer answer = { 0 };
 	uint64_t before;
 	int r;
 
@@ -120,7 +119,6 @@ static int fetch(struct follow *f, bool is_stderr)
 		if (r == 0 && answer.body.len > 0)
 			r = put(f, is_stderr, buf_str(&answer.body), answer.body.len);
 	} while (r == 0 && f->bytes[is_stderr] > before);
-	api_answer_free(&answer);
 	return r;
 }
 
@@ -177,9 +175,8 @@ static int on_line(void *arg, char *line, size_t len)
 {
 	struct follow *f = arg;
 	bool is_stderr;
-	struct event ev;
+	_event_ struct event ev = { 0 };
 	uint64_t id;
-	int r = 0;
 
 	if (event_quick(line, len, &id, &is_stderr, &f->text)) {
 		if (id <= f->last)
@@ -189,21 +186,17 @@ static int on_line(void *arg, char *line, size_t len)
 	}
 	if (event_parse(line, len, &ev) < 0)
 		return 0; /* an event that we do not know must not cost us the others */
-	if (!ev.id || ev.id > f->last) {
-		f->last = ev.id ? ev.id : f->last;
-		r = on_event(f, &ev);
-	}
-	event_free(&ev);
-	return r;
+	if (ev.id && ev.id <= f->last)
+		return 0;
+	f->last = ev.id ? ev.id : f->last;
+	return on_event(f, &ev);
 }
 
 /* ---- the stream ---------------------------------------------------------------------------- */
 
 static int on_data(void *arg, const char *data, size_t len)
 {
-	struct follow *f = arg;
-
-	return lines_feed(&f->lines, data, len);
+	return lines_feed(&((struct follow *)arg)->lines, data, len);
 }
 
 static int on_signal(void *arg)
@@ -223,7 +216,7 @@ static int on_signal(void *arg)
 
 static int listen_once(struct follow *f, const char *method, const char *path, json_t *body)
 {
-	struct api_answer answer = { 0 };
+	_answer_ struct api_answer answer = { 0 };
 	const struct api_call c = {
 		.method = method,
 		.path = path,
@@ -239,10 +232,7 @@ static int listen_once(struct follow *f, const char *method, const char *path, j
 	buf_clear(&f->lines.partial); /* a line that was cut comes again */
 	int r = api_call(&f->s->api, &c, &answer, &f->s->problem);
 
-	if (r == 0)
-		r = lines_end(&f->lines) < 0 ? -1 : 0;
-	api_answer_free(&answer);
-	return r;
+	return r == 0 && lines_end(&f->lines) < 0 ? -1 : r;
 }
 
 static bool is_over(const struct follow *f)
@@ -259,18 +249,15 @@ static int read_rest(struct follow *f)
 	f->s->problem = (struct problem){ 0 }; /* the lost events are no reason to give up */
 	while (!f->refused && !f->result) {
 		struct pollfd p = { .fd = f->signals, .events = POLLIN };
-		json_t *v = api_json(&f->s->api, "GET", buf_str(&path), NULL, &f->s->problem);
+		json_auto_t *v = api_json(&f->s->api, "GET", buf_str(&path), NULL, &f->s->problem);
 		json_t *result = json_object_get(v, "result");
 
-		if (!v || fetch(f, false) != 0 || fetch(f, true) != 0) {
-			json_decref(v);
+		if (!v || fetch(f, false) != 0 || fetch(f, true) != 0)
 			return -1;
-		}
 		if (json_is_object(result))
 			f->result = json_incref(result);
 		else if (strcmp(list_text(v, "state"), "done") == 0)
 			on_refused(f, json_object_get(v, "refusal"));
-		json_decref(v);
 		if (!is_over(f) && poll(&p, 1, POLL_MS) > 0 && on_signal(f))
 			return 0;
 	}

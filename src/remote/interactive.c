@@ -16,8 +16,6 @@
  * Ctrl-C among them, are the process's, and a signal to us ends the session. The process is removed
  * when we leave: nobody could get back to it.
  */
-#include "remote/interactive.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -30,8 +28,8 @@
 #include "remote/follow.h"
 #include "remote/list.h"
 #include "remote/tty.h"
+#include "remote/tunnel.h"
 #include "remote/verb.h"
-#include "remote/websocket.h"
 
 #define PIECE (64u << 10)
 #define QUEUE_MAX (256u << 10) /* bytes of stdin that wait; more are not read */
@@ -77,7 +75,7 @@ static void on_message(void *arg, bool text, const char *data, size_t len)
 		a->bytes += len;
 		return;
 	}
-	json_t *m = json_loadb(data, len, 0, NULL);
+	json_auto_t *m = json_loadb(data, len, 0, NULL);
 	const char *type = list_text(m, "type");
 
 	if (strcmp(type, "gap") == 0) {
@@ -91,7 +89,6 @@ static void on_message(void *arg, bool text, const char *data, size_t len)
 		json_decref(p->end);
 		p->end = json_incref(m);
 	}
-	json_decref(m);
 }
 
 static int attach(struct attachment *a)
@@ -233,18 +230,16 @@ static int run_to_end(struct interactive *p)
 
 static int begin(struct interactive *p, const char *name, json_t *body)
 {
-	json_t *process;
-
 	p->signals = tty_signals(p->terminal);
 	(void)json_object_set_new(body, "stdin", json_true());
 	url_sandbox(&p->path, name, "/processes");
-	process =
+	json_auto_t *process =
 		api_json(&p->s->api, "POST", buf_str(&p->path), json_incref(body), &p->s->problem);
+
 	if (!process)
 		return -1;
 	(void)buf_puts(&p->path, "/");
 	url_escape(&p->path, list_text(process, "process_id"));
-	json_decref(process);
 	return 0;
 }
 
@@ -340,14 +335,12 @@ static json_t *make_shell(const struct remote_options *o)
 
 int remote_shell(struct session *s)
 {
-	json_t *body;
-
 	if (s->o.n_before > 1)
 		return problem_wrong(&s->problem,
 				     "a program follows after --: caisson shell %s -- %s",
 				     s->o.rest[0], s->o.rest[1]);
-	body = make_shell(&s->o);
+	json_auto_t *body = make_shell(&s->o);
+
 	s->code = interactive_run(s, s->o.rest[0], body, true);
-	json_decref(body);
 	return 0;
 }

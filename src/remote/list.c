@@ -97,53 +97,44 @@ void list_print(const struct list_column *columns, size_t n, const json_t *rows)
 	(void)fwrite(buf_str(&out), 1, out.len, stdout);
 }
 
-/* ---- sandboxes ----------------------------------------------------------------------------- */
-
-/* One page into @all. The next cursor, owned by @ret_page; NULL at the end or with the problem. */
-static int page(struct session *s, const char *cursor, json_t *all, json_t **ret_page)
+int list_show(const struct session *s, json_t *v, const char *key,
+	      const struct list_column *columns, size_t n)
 {
-	_buf_ struct buf path = BUF_INIT(64u << 10);
-	size_t i;
-	json_t *v;
-
-	(void)buf_puts(&path, "/v1/sandboxes");
-	for (size_t k = 0; s->o.label[k]; k++)
-		url_query(&path, "label", s->o.label[k]);
-	if (cursor)
-		url_query(&path, "cursor", cursor);
-	json_t *root = api_json(&s->api, "GET", buf_str(&path), NULL, &s->problem);
-
-	*ret_page = root;
-	if (!root)
-		return -1;
-	json_array_foreach(json_object_get(root, "sandboxes"), i, v)
-	{
-		if (s->o.all || strcmp(list_text(v, "state"), "running") == 0)
-			(void)json_array_append(all, v);
-	}
-	return 0;
+	if (v && !s->o.json)
+		list_print(columns, n, json_object_get(v, key));
+	return session_show(s, v, NULL);
 }
+
+/* ---- sandboxes ----------------------------------------------------------------------------- */
 
 json_t *list_fetch(struct session *s)
 {
-	json_t *all = json_array(), *root = NULL;
+	json_auto_t *all = json_array();
+	json_auto_t *root = NULL; /* the page at hand; it has the cursor */
 	const char *cursor = NULL;
 
-	for (int i = 0; i < PAGES_MAX; i++) {
-		json_t *before = root;
-		int r = page(s, cursor, all, &root);
+	for (int n = 0; n < PAGES_MAX && (n == 0 || cursor); n++) {
+		_buf_ struct buf path = BUF_INIT(64u << 10);
+		size_t i;
+		json_t *v;
 
-		json_decref(before); /* held the cursor */
-		if (r < 0) {
-			json_decref(all);
+		(void)buf_puts(&path, "/v1/sandboxes");
+		for (size_t k = 0; s->o.label[k]; k++)
+			url_query(&path, "label", s->o.label[k]);
+		if (cursor)
+			url_query(&path, "cursor", cursor);
+		json_decref(root);
+		root = api_json(&s->api, "GET", buf_str(&path), NULL, &s->problem);
+		if (!root)
 			return NULL;
+		json_array_foreach(json_object_get(root, "sandboxes"), i, v)
+		{
+			if (s->o.all || strcmp(list_text(v, "state"), "running") == 0)
+				(void)json_array_append(all, v);
 		}
 		cursor = json_string_value(json_object_get(root, "next_cursor"));
-		if (!cursor)
-			break;
 	}
-	json_decref(root);
-	return all;
+	return json_incref(all);
 }
 
 void list_put_state(struct table *t, const json_t *sandbox)
@@ -177,7 +168,7 @@ static void put_labels(struct table *t, const json_t *sandbox)
 	table_cell(t, STYLE_PLAIN, buf_str(&b));
 }
 
-static void print(const struct session *s, const json_t *list)
+int remote_ps(struct session *s)
 {
 	static const struct list_column columns[] = {
 		{ "NAME", .key = "name" },
@@ -190,14 +181,8 @@ static void print(const struct session *s, const json_t *list)
 		{ "LABELS", .put = put_labels },
 		{ "REASON", LIST_TEXT, .key = "reason", .style = STYLE_DIM },
 	};
-
-	(void)s;
-	list_print(columns, ARRAY_SIZE(columns), json_object_get(list, "sandboxes"));
-}
-
-int remote_ps(struct session *s)
-{
 	json_t *all = list_fetch(s);
 
-	return session_show(s, all ? json_pack("{s:o}", "sandboxes", all) : NULL, print);
+	return list_show(s, all ? json_pack("{s:o}", "sandboxes", all) : NULL, "sandboxes", columns,
+			 ARRAY_SIZE(columns));
 }

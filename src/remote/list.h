@@ -36,6 +36,9 @@ void list_render(const struct list_column *columns, size_t n, const json_t *rows
 		 struct buf *out);
 /* list_print() - The same on standard output. */
 void list_print(const struct list_column *columns, size_t n, const json_t *rows);
+/* list_show() - session_show() that prints the member @key of @v as a table. */
+int list_show(const struct session *s, json_t *v, const char *key,
+	      const struct list_column *columns, size_t n);
 
 /*
  * list_fetch() - All pages, those with the labels that were asked for; only running ones without

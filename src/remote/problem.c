@@ -8,8 +8,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "client/fail.h"
-#include "remote/text.h"
+#include "remote/table.h"
 
 #define LINE_MAX_BYTES 8192u
 
@@ -41,25 +42,20 @@ int problem_ours(struct problem *p, const struct err *e)
 
 int problem_exit_code(unsigned int status)
 {
-	switch (status) {
-	case 401:
-	case 403:
-	case 421:
-		return EXIT_AUTH;
-	case 404:
-	case 410:
-		return EXIT_MISSING;
-	case 409:
-	case 412:
-		return EXIT_CONFLICT;
-	case 429:
-	case 503:
-		return EXIT_BUSY;
-	case 501:
-		return EXIT_INVALID;
-	default:
-		return status >= 400 && status < 500 ? EXIT_INVALID : EXIT_OTHER;
-	}
+	static const struct {
+		unsigned int status;
+		int exit_code;
+	} kinds[] = {
+		{ 401, EXIT_AUTH },    { 403, EXIT_AUTH },     { 421, EXIT_AUTH },
+		{ 404, EXIT_MISSING }, { 410, EXIT_MISSING },  { 409, EXIT_CONFLICT },
+		{ 429, EXIT_BUSY },    { 412, EXIT_CONFLICT }, { 503, EXIT_BUSY },
+		{ 501, EXIT_INVALID },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].status == status)
+			return kinds[i].exit_code;
+	return status >= 400 && status < 500 ? EXIT_INVALID : EXIT_OTHER;
 }
 
 static void copy_member(const json_t *object, const char *key, char *to, size_t size)

@@ -10,8 +10,6 @@
 #include "base/utf8.h"
 #include "cli/lang.h"
 #include "remote/follow.h"
-#include "remote/interactive.h"
-#include "remote/sandbox_path.h"
 #include "remote/verb.h"
 
 /* All of @fd, which has to be UTF-8, as the member @key. */
@@ -30,23 +28,11 @@ static int put_file(json_t *body, const char *key, int fd, const char *name, str
 	return 0;
 }
 
-static int put_stdin(json_t *body, struct err *e)
-{
-	return put_file(body, "stdin", STDIN_FILENO, "standard input", e);
-}
-
-static void put_timeout(json_t *body, const struct remote_options *o)
-{
-	if (options_given(&o->parsed, "--timeout"))
-		(void)json_object_set_new(body, "timeout", remote_options_seconds(o->timeout_ms));
-}
-
 /* Wait for the end, and print the result as one object. */
 static int run_json(struct session *s, const char *route, json_t *body)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
-	struct api_answer answer = { 0 };
-	int code = EXIT_OURS;
+	_answer_ struct api_answer answer = { 0 };
 
 	url_sandbox(&path, s->o.name, route);
 	struct api_call call = {
@@ -55,25 +41,38 @@ static int run_json(struct session *s, const char *route, json_t *body)
 
 	if (api_call(&s->api, &call, &answer, &s->problem) < 0) {
 		session_fail(s);
-	} else {
-		json_t *root =
-			json_loadb(buf_str(&answer.body), answer.body.len, JSON_ALLOW_NUL, NULL);
-		const json_t *exit_code = json_object_get(root, "exit_code");
-
-		(void)printf("%s\n", buf_str(&answer.body));
-		if (json_is_integer(exit_code))
-			code = (int)json_integer_value(exit_code);
-		json_decref(root);
+		return EXIT_OURS;
 	}
-	api_answer_free(&answer);
-	return code;
+	json_auto_t *root =
+		json_loadb(buf_str(&answer.body), answer.body.len, JSON_ALLOW_NUL, NULL);
+	const json_t *code = json_object_get(root, "exit_code");
+
+	(void)printf("%s\n", buf_str(&answer.body));
+	return json_is_integer(code) ? (int)json_integer_value(code) : EXIT_OURS;
 }
 
-static int check(const struct remote_options *o, struct err *e)
+/* @make: the request for @route. @attached: the program of a request with --stdin is attached to
+ * ours, unless JSON is wanted. */
+static int run(struct session *s, const char *route,
+	       int (*make)(const struct remote_options *o, json_t *body, struct err *e),
+	       bool attached)
 {
+	const struct remote_options *o = &s->o;
+	json_auto_t *body = json_object();
+	struct err e = { 0 };
+
 	if (!o->name)
-		return err_say(e, -EINVAL, "--name is missing: the name of a sandbox");
-	return sandbox_name_check(o->name, e);
+		return problem_wrong(&s->problem, "--name is missing: the name of a sandbox");
+	if (options_given(&o->parsed, "--timeout"))
+		(void)json_object_set_new(body, "timeout", remote_options_seconds(o->timeout_ms));
+	if (sandbox_name_check(o->name, &e) < 0 || make(o, body, &e) < 0 ||
+	    (o->send_stdin && (o->json || !attached) &&
+	     put_file(body, "stdin", STDIN_FILENO, "standard input", &e) < 0))
+		return problem_ours(&s->problem, &e);
+	s->code = o->json                   ? run_json(s, route, body) :
+		  o->send_stdin && attached ? interactive_run(s, o->name, body, false) :
+					      follow_run(s, o->name, route, body);
+	return 0;
 }
 
 /* ---- exec ---------------------------------------------------------------------------------- */
@@ -82,47 +81,27 @@ static int make_exec(const struct remote_options *o, json_t *body, struct err *e
 {
 	json_t *args = json_array();
 
+	(void)json_object_set_new(body, "args", args);
 	for (int i = 0; i < o->n_rest; i++) {
 		json_t *word = json_string(o->rest[i]);
 
-		if (!word) {
-			json_decref(args);
+		if (!word)
 			return err_say(e, -EILSEQ, "argument %d is not UTF-8 text", i + 1);
-		}
 		if (i == 0)
 			(void)json_object_set_new(body, "cmd", word);
 		else
 			(void)json_array_append_new(args, word);
 	}
-	(void)json_object_set_new(body, "args", args);
 	if (o->env[0])
 		(void)json_object_set_new(body, "env", remote_options_pairs(o->env));
 	if (o->workdir)
 		(void)json_object_set_new(body, "cwd", json_string(o->workdir));
-	put_timeout(body, o);
 	return 0;
 }
 
 int remote_exec(struct session *s)
 {
-	json_t *body = json_object();
-	struct err e = { 0 };
-	int r = check(&s->o, &e);
-
-	if (r == 0)
-		r = make_exec(&s->o, body, &e);
-	if (r == 0 && s->o.json && s->o.send_stdin)
-		r = put_stdin(body, &e);
-	if (r < 0)
-		(void)problem_ours(&s->problem, &e);
-	else if (s->o.json)
-		s->code = run_json(s, "/exec", body);
-	else if (s->o.send_stdin)
-		s->code = interactive_run(s, s->o.name, body, false);
-	else
-		s->code = follow_run(s, s->o.name, "/exec", body);
-	json_decref(body);
-	return r < 0 ? -1 : 0;
+	return run(s, "/exec", make_exec, true);
 }
 
 /* ---- run ----------------------------------------------------------------------------------- */
@@ -156,26 +135,10 @@ static int make_run(const struct remote_options *o, json_t *body, struct err *e)
 			"or use 'caisson exec --name'");
 	if (!o->code && o->send_stdin && strcmp(o->rest[0], "-") == 0)
 		return err_say(e, -EINVAL, "standard input cannot be both the code and its input");
-	if (put_source(o, body, e) < 0 || (o->send_stdin && put_stdin(body, e) < 0))
-		return e->code;
-	put_timeout(body, o);
-	return 0;
+	return put_source(o, body, e);
 }
 
 int remote_run(struct session *s)
 {
-	json_t *body = json_object();
-	struct err e = { 0 };
-	int r = check(&s->o, &e);
-
-	if (r == 0)
-		r = make_run(&s->o, body, &e);
-	if (r < 0)
-		(void)problem_ours(&s->problem, &e);
-	else if (s->o.json)
-		s->code = run_json(s, "/execute", body);
-	else
-		s->code = follow_run(s, s->o.name, "/execute", body);
-	json_decref(body);
-	return r < 0 ? -1 : 0;
+	return run(s, "/execute", make_run, false);
 }

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relay.c - Lines to messages, messages to lines.
+ * relay.c - `caisson mcp`: the MCP server that a host of models starts, as a wire of the Model
+ * Context Protocol between standard input and output and a daemon.
  *
- * The daemon alone reads messages and judges them (src/front/mcp/duplex.c); here bytes are only
- * split into lines. A line that is not UTF-8 goes as a binary message, which the daemon refuses; an
- * empty binary message is the end of our input, after which the daemon closes the connection when
- * it has answered everything.
+ * It uses the daemon that runs, so that sandboxes are shared with the other clients of that daemon.
+ * When none runs, or options were given for one, it starts a daemon of its own, which ends with it.
+ *
+ * A line is a message, and nothing else is ever written to standard output. Neither side waits for
+ * the other: messages that the host does not read are kept, up to a bound, while its own lines are
+ * still passed on. The daemon alone reads messages and judges them (src/front/mcp/duplex.c); here
+ * bytes are only split into lines. A line that is not UTF-8 goes as a binary message, which the
+ * daemon refuses; an empty binary message is the end of our input, after which the daemon closes
+ * the connection when it has answered everything.
  */
-#include "remote/relay.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
 #include "base/utf8.h"
 #include "client/lines.h"
-#include "remote/problem.h"
+#include "remote/own_daemon.h"
 #include "remote/tty.h"
-#include "remote/websocket.h"
+#include "remote/tunnel.h"
+#include "remote/verb.h"
 
+#define LINE_MAX_BYTES (16u << 20)
 #define IN_WAITS (1u << 20)   /* more than this waits for the daemon: no more lines are read */
 #define OUT_WAITS (64u << 20) /* for the host: no more messages are read */
 #define OUT_MAX (512u << 20)
@@ -133,7 +139,9 @@ static void turn(struct relay *r)
 		r->signo = tty_signal(r->signals);
 }
 
-int relay_run(struct relay *r, struct problem *p)
+/* Until the host has closed its end and all of its requests are answered. The exit code; or -1 with
+ * @p. */
+static int relay_run(struct relay *r, struct problem *p)
 {
 	r->over = !websocket_step(r->ws); /* reads bytes that came with the handshake */
 	/* Answers that are here are written, even if the daemon has ended. */
@@ -155,32 +163,80 @@ int relay_run(struct relay *r, struct problem *p)
 	return 0;
 }
 
-struct relay *relay_open(const struct api *a, int signals, struct problem *p)
+static void relay_close(struct relay *r)
 {
-	struct relay *r = calloc(1, sizeof(*r));
-
-	if (!r) {
-		(void)problem_no_memory(p);
-		return NULL;
-	}
-	r->signals = signals;
-	buf_init(&r->out, OUT_MAX);
-	lines_init(&r->lines, on_line, r);
-	lines_limit(&r->lines, RELAY_LINE_MAX, on_long);
-	r->ws = websocket_open(a, RELAY_PATH, on_message, r, p);
-	if (!r->ws) {
-		relay_close(r);
-		return NULL;
-	}
-	return r;
-}
-
-void relay_close(struct relay *r)
-{
-	if (!r)
-		return;
 	websocket_close(r->ws);
 	lines_free(&r->lines);
 	buf_free(&r->out);
-	free(r);
+}
+
+/* Connect. 0, or -1 with @p. @signals: a signalfd, borrowed; a signal ends the relay. */
+static int relay_open(struct relay *r, const struct api *a, int signals, struct problem *p)
+{
+	*r = (struct relay){ .signals = signals };
+	buf_init(&r->out, OUT_MAX);
+	lines_init(&r->lines, on_line, r);
+	lines_limit(&r->lines, LINE_MAX_BYTES, on_long);
+	r->ws = websocket_open(a, "/mcp/ws", on_message, r, p);
+	return r->ws ? 0 : -1;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+/* A daemon of our own, and a connection to it. */
+static int open_private(struct relay *r, struct session *s, struct own_daemon *d, int signals)
+{
+	struct remote_options at = { .socket = d->socket };
+	struct api api;
+
+	s->problem = (struct problem){ 0 };
+	if (own_daemon_start(d, s->o.tools, s->o.rest, signals, &s->problem) < 0)
+		return -1;
+	int code = api_open(&api, &at, &s->problem);
+
+	if (code == 0)
+		code = relay_open(r, &api, signals, &s->problem);
+	api_close(&api);
+	return code;
+}
+
+static int serve(struct session *s)
+{
+	bool given = s->o.url || s->o.socket, own = s->o.dashes || s->o.tools;
+	struct own_daemon d = { .keeper = -1, .lease = -1 };
+	_fd_ int signals = tty_signals(false);
+	struct relay r = { 0 };
+	int code = own ? -1 : relay_open(&r, &s->api, signals, &s->problem);
+
+	if (code < 0 && (own || (!given && s->problem.exit_code == EXIT_NO_DAEMON)))
+		code = open_private(&r, s, &d, signals);
+	if (code == 0) {
+		s->problem = (struct problem){ 0 };
+		code = relay_run(&r, &s->problem);
+	}
+	relay_close(&r);
+	own_daemon_stop(&d);
+	return code;
+}
+
+int remote_mcp(struct session *s)
+{
+	const struct remote_options *o = &s->o;
+	struct err e = { 0 };
+	int code;
+
+	if (o->print_config)
+		return mcp_print_config(o, &e) < 0 ? problem_ours(&s->problem, &e) : 0;
+	if (o->n_before > 0)
+		return problem_wrong(&s->problem, "'%.64s': options of a daemon follow after --",
+				     o->rest[0]);
+	if ((o->url || o->socket) && (o->dashes || o->tools))
+		return problem_wrong(
+			&s->problem,
+			"%s is for a daemon of our own: leave out --socket and --url, and "
+			"CAISSON_SOCKET and CAISSON_URL",
+			o->tools ? "--tools" : "--");
+	code = serve(s);
+	s->code = code < 0 ? 0 : code;
+	return code < 0 ? -1 : 0;
 }

@@ -17,21 +17,22 @@
 
 static const struct verb verbs[] = {
 	{ "approve", OPT_APPROVE, "approve [ls | ID] [--deny] [--reason TEXT]",
-	  "Without ID: lists the tool calls of code in your sandboxes that wait for a person. With ID, or\n"
-	  "the beginning of one: approves that call, once; with --deny, denies it. A call that nobody\n"
-	  "decides in time is denied.\n",
+	  "Without ID: lists the tool calls of code in your sandboxes that wait for a person.\n"
+	  "With ID, or the beginning of one: approves that call, once; with --deny, denies it. A\n"
+	  "call that nobody decides in time is denied.\n",
 	  0, 1, false, remote_approve },
 	{ "cp", OPT_CP, "cp [-r] SRC DST",
-	  "Copies a file, or with -r a directory, into or out of a sandbox. One side is NAME:PATH; a\n"
-	  "relative PATH is below /workspace. '-' is standard input or output.\n",
+	  "Copies a file, or with -r a directory, into or out of a sandbox. One side is\n"
+	  "NAME:PATH; a relative PATH is below /workspace. '-' is standard input or output.\n",
 	  2, 2, false, remote_cp },
 	{ "create", OPT_CREATE, "create NAME [OPTIONS]",
 	  "Makes a sandbox that keeps files and variables under NAME until it is removed, and\n"
 	  "prints its name. It is no error if one with the same options is there already.\n",
 	  1, 1, true, remote_create },
 	{ "exec", OPT_EXEC, "exec --name NAME [OPTIONS] -- PROGRAM [ARGS...]",
-	  "Runs a program in a sandbox, without a shell in between. Output comes while it runs, byte\n"
-	  "for byte; the exit code is the program's. Without --name: a fresh cell on this machine.\n",
+	  "Runs a program in a sandbox, without a shell in between. Output comes while it runs,\n"
+	  "byte for byte; the exit code is the program's. Without --name: a fresh cell on this\n"
+	  "machine.\n",
 	  1, -1, false, remote_exec },
 	{ "install", OPT_INSTALL, "install NAME PACKAGE... [--lang LANG]",
 	  "Installs packages into the sandbox NAME: names on the daemon's index, perhaps with\n"
@@ -41,23 +42,24 @@ static const struct verb verbs[] = {
 	  "Ends everything in the sandbox at once and keeps the name as stopped.\n", 1, -1, false,
 	  remote_kill },
 	{ "logs", OPT_LOGS, "logs [-f] [--tail N] NAME",
-	  "Shows the latest output of code and commands in the sandbox (the last 64 KiB), byte for byte.\n"
-	  "With -f it goes on until the sandbox ends.\n",
+	  "Shows the latest output of code and commands in the sandbox (the last 64 KiB), byte\n"
+	  "for byte. With -f it goes on until the sandbox ends.\n",
 	  1, 1, true, remote_logs },
 	{ "mcp", OPT_MCP, "mcp [OPTIONS] [-- SERVE OPTIONS]",
-	  "Speaks the Model Context Protocol on standard input and output, one message per line. Uses the\n"
-	  "daemon that runs. When none does, or after --, it starts one that ends with it; the arguments\n"
-	  "after -- are options of 'caisson serve', as in: caisson mcp -- --memory 1G\n",
+	  "Speaks the Model Context Protocol on standard input and output, one message per line.\n"
+	  "Uses the daemon that runs. When none does, or after --, it starts one that ends with\n"
+	  "it; the arguments after -- are options of 'caisson serve', as in:\n"
+	  "caisson mcp -- --memory 1G\n",
 	  0, -1, false, remote_mcp },
 	{ "net", OPT_NET, "net NAME [--egress HOST]...",
-	  "Shows the open connections out of a sandbox, the names that it asked for, the refusals, and the\n"
-	  "bytes that were moved. With --egress: from now on it may reach these hosts and no others; none\n"
-	  "stands for no host.\n",
+	  "Shows the open connections out of a sandbox, the names that it asked for, the\n"
+	  "refusals, and the bytes that were moved. With --egress: from now on it may reach\n"
+	  "these hosts and no others; none stands for no host.\n",
 	  1, 1, true, remote_net },
 	{ "port", OPT_PORT, "port NAME [PORT] [--listen [ADDRESS:]PORT | --close]",
-	  "Opens a port of the sandbox and prints the URL at which the daemon serves it to everybody who\n"
-	  "has the URL. With --listen: forwards a port of this machine to it, for any TCP. Without PORT:\n"
-	  "lists the open ports.\n",
+	  "Opens a port of the sandbox and prints the URL at which the daemon serves it to\n"
+	  "everybody who has the URL. With --listen: forwards a port of this machine to it, for\n"
+	  "any TCP. Without PORT: lists the open ports.\n",
 	  1, 2, true, remote_port },
 	{ "ps", OPT_PS, "ps [-a] [--label KEY=VALUE] [OPTIONS]",
 	  "Lists your sandboxes: those that run, with -a also those that were stopped or lost.\n",
@@ -66,20 +68,21 @@ static const struct verb verbs[] = {
 	  "Removes sandboxes, with everything that runs in them and all their files.\n", 1, -1,
 	  false, remote_rm },
 	{ "run", OPT_RUN, "run --name NAME [OPTIONS] CODE|FILE|-",
-	  "Runs code in the interpreter of a sandbox, which keeps its variables for the next time.\n"
-	  "The value of a last expression is printed. Without --name: a fresh cell on this machine.\n",
+	  "Runs code in the interpreter of a sandbox, which keeps its variables for the next\n"
+	  "time. The value of a last expression is printed. Without --name: a fresh cell on this\n"
+	  "machine.\n",
 	  0, -1, false, remote_run },
 	{ "shell", OPT_SHELL, "shell NAME [OPTIONS] [-- PROGRAM ARGS...]",
-	  "Opens a shell (/bin/bash, or PROGRAM) in a sandbox, on a terminal of its own. The exit code\n"
-	  "is the shell's.\n",
+	  "Opens a shell (/bin/bash, or PROGRAM) in a sandbox, on a terminal of its own. The\n"
+	  "exit code is the shell's.\n",
 	  1, -1, true, remote_shell },
 	{ "stop", OPT_STOP, "stop [--grace TIME] NAME...",
-	  "Asks everything in the sandbox to end (SIGTERM), ends it after the grace, and keeps the\n"
-	  "name as stopped. Its variables and files are gone.\n",
+	  "Asks everything in the sandbox to end (SIGTERM), ends it after the grace, and keeps\n"
+	  "the name as stopped. Its variables and files are gone.\n",
 	  1, -1, false, remote_stop },
 	{ "top", OPT_TOP, "top [-a] [--label KEY=VALUE] [OPTIONS]",
-	  "Shows the sandboxes and their use of resources, once a second; q quits. Without a terminal, or\n"
-	  "with --json, once.\n",
+	  "Shows the sandboxes and their use of resources, once a second; q quits. Without a\n"
+	  "terminal, or with --json, once.\n",
 	  0, 0, false, remote_top },
 };
 

@@ -1,20 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - Rows of text in columns that line up, for people.
+ * table.h - Untrusted text made safe for a terminal, and rows of it in columns that line up.
  *
- * Cells are added from left to right, row after row, and escaped on the way in (remote/text.h).
- * Nothing is shown before all widths are known. The last column is not padded.
+ * Text of a daemon or a sandbox may hold bytes that move the cursor, change the title or turn the
+ * direction of writing. Everything in tables and messages is escaped. The output of programs is
+ * not: it is passed on byte for byte.
+ *
+ * Cells are added from left to right, row after row, and escaped on the way in. Nothing is shown
+ * before all widths are known. The last column is not padded.
  */
 #ifndef CAISSON_REMOTE_TABLE_H
 #define CAISSON_REMOTE_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 
+/*
+ * text_escape() - Append with every control character as \n, \t, \xNN or \u{NNNN}; also bytes that
+ * are not UTF-8, and characters that turn or hide text.
+ */
+void text_escape(struct buf *b, const char *s, size_t len);
+
+/* text_print() - Write @len bytes, escaped. Return: the columns that they take. */
+size_t text_print(FILE *out, const char *s, size_t len);
+
+/* text_width() - Columns that escaped text takes on a terminal. */
+size_t text_width(const char *s, size_t len);
+
+/* text_fit() - Bytes of as many whole characters as take no more than @columns. */
+size_t text_fit(const char *s, size_t len, size_t columns);
+
 #define TABLE_COLUMNS_MAX 12
-#define TABLE_GAP 2 /* columns of space between two */
 
 struct table_column {
 	const char *title;

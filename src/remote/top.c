@@ -7,7 +7,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,7 +30,8 @@ struct look {
 /* At most @max of them with their numbers; the others as they are in the list. */
 static int look(struct session *s, size_t max, struct look *ret)
 {
-	json_t *list = list_fetch(s), *v;
+	json_auto_t *list = list_fetch(s);
+	json_t *v;
 	size_t i;
 
 	if (!list)
@@ -47,7 +47,6 @@ static int look(struct session *s, size_t max, struct look *ret)
 
 		(void)json_array_append_new(ret->all, whole ? whole : json_incref(v));
 	}
-	json_decref(list);
 	return 0;
 }
 
@@ -211,12 +210,6 @@ static int live(struct session *s)
 	return r;
 }
 
-static void print(const struct session *s, const json_t *list)
-{
-	(void)s;
-	list_print(columns, ARRAY_SIZE(columns), json_object_get(list, "sandboxes"));
-}
-
 int remote_top(struct session *s)
 {
 	struct look now = { 0 };
@@ -225,5 +218,6 @@ int remote_top(struct session *s)
 		return live(s);
 	if (look(s, SIZE_MAX, &now) < 0)
 		return -1;
-	return session_show(s, json_pack("{s:o}", "sandboxes", now.all), print);
+	return list_show(s, json_pack("{s:o}", "sandboxes", now.all), "sandboxes", columns,
+			 ARRAY_SIZE(columns));
 }

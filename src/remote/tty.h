@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tty.h - Our terminal: its mode, its size, its colours, and the signals that come from it.
+ * tty.h - Our terminal: its mode, its size, its colours, the signals that come from it, and a line
+ * of progress.
  *
  * The terminal is restored on return, on exit(), on a signal that ends us, and while we are
  * stopped. Only SIGKILL leaves it changed.
@@ -9,6 +10,7 @@
 #define CAISSON_REMOTE_TTY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum tty_mode {
@@ -40,5 +42,19 @@ void tty_style(const char *code);
 int tty_signals(bool terminal);
 /* tty_signal() - The next signal of such a descriptor; 0: none. */
 int tty_signal(int fd);
+
+/* The progress of a copy: a line on stderr, on a terminal, after the first second. */
+struct meter {
+	uint64_t begin_ns, next_ns; /* next_ns UINT64_MAX: never */
+	uint64_t done, total;       /* bytes; total 0: not known */
+	bool shown;
+};
+
+void meter_begin(struct meter *m, uint64_t total);
+void meter_add(struct meter *m, size_t bytes);
+void meter_end(struct meter *m); /* takes the line away */
+
+/* meter_text() - "12 MiB of 40 MiB, 3 MiB/s" into @text. Pure. */
+void meter_text(uint64_t done, uint64_t total, uint64_t ns, char *text, size_t size);
 
 #endif

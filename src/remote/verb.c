@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "remote/sandbox_path.h"
 
 static void help(const struct verb *v)
 {
@@ -91,8 +90,29 @@ int session_show(const struct session *s, json_t *v,
 		return -1;
 	if (s->o.json)
 		session_json(v);
-	else
+	else if (print)
 		print(s, v);
 	json_decref(v);
 	return 0;
+}
+
+void session_print_name(const struct session *s, const json_t *v)
+{
+	(void)v;
+	(void)printf("%s\n", s->o.rest[0]);
+}
+
+json_t *session_call(struct session *s, const char *method, const char *kind, const char *name,
+		     const char *rest, json_t *body, uint64_t timeout_ms)
+{
+	_buf_ struct buf path = BUF_INIT(1024);
+	struct err e = { 0 };
+
+	if (sandbox_name_check(name, &e) < 0) {
+		json_decref(body);
+		(void)problem_ours(&s->problem, &e);
+		return NULL;
+	}
+	(void)buf_printf(&path, "/v1/%s/%s%s", kind, name, rest);
+	return api_json_ms(&s->api, method, buf_str(&path), body, timeout_ms, &s->problem);
 }

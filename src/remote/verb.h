@@ -5,11 +5,10 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "remote/api.h"
-#include "remote/options.h"
 #include "remote/problem.h"
+#include "remote/remote_options.h"
 
 struct session;
 
@@ -50,6 +49,9 @@ int remote_shell(struct session *s);
 int remote_stop(struct session *s);
 int remote_top(struct session *s);
 
+/* mcp_print_config() - `mcp --print-config HOST` (mcp_config.c). 0 or -EINVAL. */
+int mcp_print_config(const struct remote_options *o, struct err *e);
+
 /* Verbs with verbs of their own. argv[0] is the verb. Return: the exit code. */
 int audit_main(int argc, char **argv);
 int workspace_main(int argc, char **argv);
@@ -67,10 +69,21 @@ void session_fail(struct session *s);
 void session_json(const json_t *v);
 
 /*
- * session_show() - Print an answer of the daemon: as JSON with --json, otherwise by @print.
+ * session_show() - Print an answer of the daemon: as JSON with --json, otherwise by @print (NULL:
+ * not at all).
  * @v: the reference is taken. Return: 0; -1 where it is NULL, because the call failed.
  */
 int session_show(const struct session *s, json_t *v,
 		 void (*print)(const struct session *s, const json_t *v));
+
+/* session_print_name() - The first argument, on a line. */
+void session_print_name(const struct session *s, const json_t *v);
+
+/*
+ * session_call() - api_json_ms() of /v1/@kind/@name@rest; an invalid name is a problem.
+ * @body: the reference is taken; may be NULL.
+ */
+json_t *session_call(struct session *s, const char *method, const char *kind, const char *name,
+		     const char *rest, json_t *body, uint64_t timeout_ms);
 
 #endif

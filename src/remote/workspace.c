@@ -15,70 +15,47 @@
 #include "base/fd.h"
 #include "remote/copy.h"
 #include "remote/list.h"
-#include "remote/sandbox_path.h"
 #include "remote/verb.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define COMMIT_MS (30u * 60 * 1000)
 
-/* A call for one workspace or sandbox: @prefix, @name, @rest. */
-static json_t *call(struct session *s, const char *method, const char *prefix, const char *name,
-		    const char *rest, json_t *body)
+static json_t *call(struct session *s, const char *method, const char *kind, const char *name,
+		    const char *rest)
 {
-	_buf_ struct buf path = BUF_INIT(1024);
-	struct err e = { 0 };
-
-	if (sandbox_name_check(name, &e) < 0) {
-		json_decref(body);
-		(void)problem_ours(&s->problem, &e);
-		return NULL;
-	}
-	(void)buf_printf(&path, "/v1/%s/%s%s", prefix, name, rest);
-	return api_json_ms(&s->api, method, buf_str(&path), body, COMMIT_MS, &s->problem);
-}
-
-static void print_name(const struct session *s, const json_t *v)
-{
-	(void)v;
-	(void)printf("%s\n", s->o.rest[0]);
+	return session_call(s, method, kind, name, rest, NULL, COMMIT_MS);
 }
 
 static int create(struct session *s)
 {
-	json_t *body = json_pack("{s:s}", "name", s->o.rest[0]);
+	json_auto_t *body = json_pack("{s:s}", "name", s->o.rest[0]);
+	struct err e = { 0 };
 
-	if (options_given(&s->o.parsed, "--disk")) {
-		(void)json_object_set_new(body, "quota_mib",
-					  json_integer((json_int_t)(s->o.disk_bytes / MIB)));
-		if (s->o.disk_bytes == 0 || s->o.disk_bytes % MIB) {
-			json_decref(body);
-			return problem_wrong(
-				&s->problem,
-				"--disk: must be a whole number of MiB, and at least one");
-		}
-	}
+	if (options_given(&s->o.parsed, "--disk") &&
+	    remote_options_units(body, "quota_mib", "--disk", s->o.disk_bytes, MIB, "MiB", &e) < 0)
+		return problem_ours(&s->problem, &e);
 	if (s->o.label[0])
 		(void)json_object_set_new(body, "labels", remote_options_pairs(s->o.label));
-	return session_show(
-		s, api_json_ms(&s->api, "POST", "/v1/workspaces", body, COMMIT_MS, &s->problem),
-		print_name);
+	return session_show(s,
+			    api_json_ms(&s->api, "POST", "/v1/workspaces", json_incref(body),
+					COMMIT_MS, &s->problem),
+			    session_print_name);
 }
 
 static int rm(struct session *s)
 {
 	for (int i = 0; i < s->o.n_rest; i++) {
-		json_t *gone = call(s, "DELETE", "workspaces", s->o.rest[i], "", NULL);
+		json_auto_t *gone = call(s, "DELETE", "workspaces", s->o.rest[i], "");
 
 		if (gone && !s->o.json)
 			(void)printf("%s\n", s->o.rest[i]);
 		else if (!gone && !(s->o.force && s->problem.status == 404))
 			session_fail(s);
-		json_decref(gone);
 	}
 	return 0;
 }
 
-static void print_list(const struct session *s, const json_t *root)
+static int ls(struct session *s)
 {
 	static const struct list_column columns[] = {
 		{ "NAME", .key = "name" },
@@ -87,16 +64,9 @@ static void print_list(const struct session *s, const json_t *root)
 		{ "USED BY", LIST_COUNT, .key = "sandboxes" },
 		{ "CHANGED", .key = "changed_at", .style = STYLE_DIM },
 	};
+	json_t *all = api_json(&s->api, "GET", "/v1/workspaces?limit=1000", NULL, &s->problem);
 
-	(void)s;
-	list_print(columns, ARRAY_SIZE(columns), json_object_get(root, "workspaces"));
-}
-
-static int ls(struct session *s)
-{
-	return session_show(
-		s, api_json(&s->api, "GET", "/v1/workspaces?limit=1000", NULL, &s->problem),
-		print_list);
+	return list_show(s, all, "workspaces", columns, ARRAY_SIZE(columns));
 }
 
 /* ---- diff, commit, discard ----------------------------------------------------------------- */
@@ -126,13 +96,13 @@ static void print_changes(const struct session *s, const json_t *root)
 
 static int diff(struct session *s)
 {
-	return session_show(s, call(s, "GET", "sandboxes", s->o.rest[0], "/workspace/diff", NULL),
+	return session_show(s, call(s, "GET", "sandboxes", s->o.rest[0], "/workspace/diff"),
 			    print_changes);
 }
 
 static json_t *commit_of(struct session *s, const char *sandbox)
 {
-	return call(s, "POST", "sandboxes", sandbox, "/workspace/commit", NULL);
+	return call(s, "POST", "sandboxes", sandbox, "/workspace/commit");
 }
 
 static int commit(struct session *s)
@@ -142,11 +112,10 @@ static int commit(struct session *s)
 
 static int discard(struct session *s)
 {
-	json_t *v = call(s, "POST", "sandboxes", s->o.rest[0], "/workspace/discard", NULL);
+	json_auto_t *v = call(s, "POST", "sandboxes", s->o.rest[0], "/workspace/discard");
 
 	if (v && !s->o.json)
-		print_name(s, v);
-	json_decref(v);
+		session_print_name(s, v);
 	return v ? 0 : -1;
 }
 
@@ -158,28 +127,25 @@ static int with_sandbox(struct session *s, const struct sandbox_path *from,
 	bool in = to->remote;
 	struct sandbox_path at = in ? *to : *from;
 	unsigned long long random = 0;
-	json_t *made, *kept = NULL;
 	int r;
 
 	(void)!getrandom(&random, sizeof(random), 0);
 	(void)snprintf(at.name, sizeof(at.name), "workspace-cp-%llx", random);
-	made = api_json_ms(&s->api, "POST", "/v1/sandboxes",
-			   json_pack("{s:s, s:{s:s, s:s}, s:i}", "name", at.name, "workspace",
-				     "name", in ? to->name : from->name, "mode", in ? "cow" : "ro",
-				     "idle_seconds", 600),
-			   COMMIT_MS, &s->problem);
-	json_decref(made);
+	json_auto_t *made = api_json_ms(&s->api, "POST", "/v1/sandboxes",
+					json_pack("{s:s, s:{s:s, s:s}, s:i}", "name", at.name,
+						  "workspace", "name", in ? to->name : from->name,
+						  "mode", in ? "cow" : "ro", "idle_seconds", 600),
+					COMMIT_MS, &s->problem);
+
 	if (!made)
 		return -1;
 	r = in ? cp_put(s, from->path, &at, done) : cp_get(s, &at, to->path, done);
-	if (r == 0 && in) {
-		kept = commit_of(s, at.name);
-		r = kept ? 0 : -1;
-	}
+	json_auto_t *kept = r == 0 && in ? commit_of(s, at.name) : NULL;
 	struct problem why = s->problem;
 
-	json_decref(kept);
-	json_decref(call(s, "DELETE", "sandboxes", at.name, "", NULL));
+	if (in && !kept)
+		r = -1;
+	json_decref(call(s, "DELETE", "sandboxes", at.name, ""));
 	s->problem = why;
 	return r;
 }
@@ -210,13 +176,16 @@ static const struct verb verbs[] = {
 	{ "diff", OPT_WORKSPACE, "workspace diff SANDBOX",
 	  "Lists the changes of a sandbox to its copy of the workspace.\n", 1, 1, false, diff },
 	{ "commit", OPT_WORKSPACE, "workspace commit SANDBOX",
-	  "Keeps the changes of the sandbox: all of them, or none when others changed the same files.\n",
+	  "Keeps the changes of the sandbox: all of them, or none when others changed the same\n"
+	  "files.\n",
 	  1, 1, false, commit },
 	{ "discard", OPT_WORKSPACE, "workspace discard SANDBOX",
-	  "Throws away the changes of the sandbox. Its cell is replaced, with everything that runs in it.\n",
+	  "Throws away the changes of the sandbox. Its cell is replaced, with everything that\n"
+	  "runs in it.\n",
 	  1, 1, false, discard },
 	{ "cp", OPT_WORKSPACE, "workspace cp [-r] SRC DST",
-	  "Copies a file, or with -r a directory, into or out of a workspace. One side is NAME:PATH.\n",
+	  "Copies a file, or with -r a directory, into or out of a workspace. One side is\n"
+	  "NAME:PATH.\n",
 	  2, 2, false, cp },
 };
 
@@ -225,9 +194,8 @@ static int help(FILE *out)
 	(void)fprintf(out, "Directories that outlive sandboxes, mounted there at /workspace.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void)fprintf(out, "  caisson %s\n", verbs[i].usage);
-	(void)fprintf(
-		out,
-		"\n  caisson create NAME --workspace WORKSPACE[:ro|rw|cow] uses one.\n\nOptions:\n");
+	(void)fprintf(out, "\n  caisson create NAME --workspace WORKSPACE[:ro|rw|cow] uses "
+			   "one.\n\nOptions:\n");
 	remote_options_help(OPT_WORKSPACE, out);
 	return out == stdout ? 0 : EXIT_OURS;
 }

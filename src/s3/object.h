@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * object.h - List, put, remove and link to objects. All calls block; see client.h.
+ * object.h - List, put, remove and link to objects. All calls block; see s3_client.h.
  *
  * A key is a whole one, with the place's prefix.
  */
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "s3/client.h"
+#include "s3/s3_client.h"
 
 /* s3_page() - The objects of @place, 1000 at a time. @token: NULL for the first; then the page's.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sign.c - The four steps of the specification: canonical request, string to sign, signing key,
- * signature.
+ * signature; and where the keys come from.
  */
 #include "s3/sign.h"
 
@@ -9,18 +9,25 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/private.h"
 #include "hash/hash.h"
 #include "s3/site.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
 #define CANONICAL_MAX (32u << 10)
 #define MAC_LEN 32u
+#define KEYS_TEXT_MAX (64u << 10)
 
 void s3_stamp(int64_t now, char out[S3_STAMP_MAX])
 {
@@ -89,15 +96,13 @@ static int signing_key(const struct s3_creds *c, const char *date, const char *r
 	char first[sizeof(c->secret) + 5];
 	unsigned char k[MAC_LEN];
 	int n = snprintf(first, sizeof(first), "AWS4%s", c->secret);
-	int r = mac(first, (size_t)n, date, out);
+	int r = mac(first, (size_t)n, date, out) < 0 || mac(out, MAC_LEN, region, k) < 0 ||
+				mac(k, MAC_LEN, "s3", out) < 0 ||
+				mac(out, MAC_LEN, "aws4_request", k) < 0 ?
+			-EIO :
+			0;
 
 	OPENSSL_cleanse(first, sizeof(first));
-	if (r == 0)
-		r = mac(out, MAC_LEN, region, k);
-	if (r == 0)
-		r = mac(k, MAC_LEN, "s3", out);
-	if (r == 0)
-		r = mac(out, MAC_LEN, "aws4_request", k);
 	memcpy(out, k, MAC_LEN);
 	OPENSSL_cleanse(k, sizeof(k));
 	return r;
@@ -180,4 +185,114 @@ int s3_presign(const struct s3_creds *c, const char *region, const struct s3_ask
 	int r = query.err ? query.err : signature(c, region, stamp, &text, sum);
 
 	return r < 0 ? r : buf_printf(out, "%s&X-Amz-Signature=%s", buf_str(&query), sum);
+}
+
+/* ---- keys, from lines NAME = VALUE in sections; memory that held them is wiped ------------- */
+
+struct slice {
+	const char *at;
+	size_t len;
+};
+
+static struct slice trim(const char *at, size_t len)
+{
+	while (len > 0 && strchr(" \t\r", at[0]))
+		at++, len--;
+	while (len > 0 && strchr(" \t\r", at[len - 1]))
+		len--;
+	return (struct slice){ at, len };
+}
+
+static bool is(struct slice s, const char *text)
+{
+	return s.len == strlen(text) && strncasecmp(s.at, text, s.len) == 0;
+}
+
+/* Only what a header can hold. */
+static int put(char *to, size_t size, struct slice v)
+{
+	if (v.len >= size)
+		return -E2BIG;
+	for (size_t i = 0; i < v.len; i++)
+		if ((unsigned char)v.at[i] <= ' ' || (unsigned char)v.at[i] >= 0x7f)
+			return -EINVAL;
+	memcpy(to, v.at, v.len);
+	to[v.len] = '\0';
+	return 0;
+}
+
+static int set(struct s3_creds *c, struct slice name, struct slice value)
+{
+	if (is(name, "aws_access_key_id") || is(name, "access_key"))
+		return put(c->access, sizeof(c->access), value);
+	if (is(name, "aws_secret_access_key") || is(name, "secret_key"))
+		return put(c->secret, sizeof(c->secret), value);
+	if (is(name, "aws_session_token") || is(name, "session_token"))
+		return put(c->token, sizeof(c->token), value);
+	return 0; /* region, output and the like: not ours */
+}
+
+int s3_creds_parse(const char *text, size_t len, const char *profile, struct s3_creds *ret,
+		   struct err *e)
+{
+	unsigned int number = 0;
+	bool ours = true;
+
+	*ret = (struct s3_creds){ 0 };
+	for (size_t at = 0; at < len;) {
+		const char *end = memchr(text + at, '\n', len - at);
+		size_t n = end ? (size_t)(end - text) - at : len - at;
+		struct slice line = trim(text + at, n);
+		const char *equal = memchr(line.at, '=', line.len);
+
+		at += n + 1;
+		number++;
+		if (line.len == 0 || line.at[0] == '#' || line.at[0] == ';')
+			continue;
+		if (line.at[0] == '[') {
+			ours = line.len > 1 && line.at[line.len - 1] == ']' &&
+			       is(trim(line.at + 1, line.len - 2), profile ? profile : "default");
+			continue;
+		}
+		if (!equal)
+			return err_say(e, -EINVAL, "line %u: is not NAME = VALUE", number);
+		size_t n_name = (size_t)(equal - line.at);
+
+		if (ours &&
+		    set(ret, trim(line.at, n_name), trim(equal + 1, line.len - n_name - 1)) < 0)
+			return err_say(e, -EINVAL, "line %u: the value is not a valid key", number);
+	}
+	if (!ret->access[0] || !ret->secret[0])
+		return err_say(e, -ENOENT,
+			       "has no aws_access_key_id and aws_secret_access_key%s%.64s",
+			       profile ? " in the section " : "", profile ? profile : "");
+	return 0;
+}
+
+int s3_creds_fd(int fd, const char *profile, struct s3_creds *ret, struct err *e)
+{
+	char *text = private_alloc(KEYS_TEXT_MAX + 1);
+	size_t len = 0;
+	ssize_t n = 1;
+	int r = text ? 0 : err_set(e, -ENOMEM, "read it");
+
+	while (r == 0 && n != 0 && len <= KEYS_TEXT_MAX) {
+		n = pread(fd, text + len, KEYS_TEXT_MAX + 1 - len, (off_t)len);
+		if (n < 0 && errno != EINTR)
+			r = err_set(e, -errno, "read it");
+		len += n > 0 ? (size_t)n : 0;
+	}
+	if (r == 0 && len > KEYS_TEXT_MAX)
+		r = err_say(e, -E2BIG, "is larger than 64 KiB");
+	if (r == 0)
+		r = s3_creds_parse(text, len, profile, ret, e);
+	private_free(text, KEYS_TEXT_MAX + 1);
+	return r;
+}
+
+int s3_creds_file(const char *path, const char *profile, struct s3_creds *ret, struct err *e)
+{
+	_fd_ int fd = private_open(path, e);
+
+	return fd < 0 ? fd : s3_creds_fd(fd, profile, ret, e);
 }

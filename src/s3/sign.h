@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sign.h - AWS Signature Version 4, in a header or in a query.
+ * sign.h - The keys for a server, and AWS Signature Version 4 with them, in a header or in a query.
  *
- * Pure except for the hash functions of libcrypto. The signature covers a request in its canonical
- * form: path and query encoded by s3_escape(), the query's members in the order of their names,
- * headers with lower-case names.
+ * Signing is pure except for the hash functions of libcrypto. The signature covers a request in its
+ * canonical form: path and query encoded by s3_escape(), the query's members in the order of their
+ * names, headers with lower-case names.
  */
 #ifndef CAISSON_S3_SIGN_H
 #define CAISSON_S3_SIGN_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct buf;
+struct err;
 
 #define S3_HASH_HEX 64u /* digits of a SHA-256 */
 #define S3_UNSIGNED "UNSIGNED-PAYLOAD"
@@ -62,5 +63,29 @@ int s3_sign(const struct s3_creds *c, const char *region, const struct s3_ask *a
  */
 int s3_presign(const struct s3_creds *c, const char *region, const struct s3_ask *ask,
 	       unsigned int expires, struct buf *out);
+
+/*
+ * ---- Keys, from a file as Amazon's tools have it, or from lines NAME=VALUE ---------------------
+ *
+ *	[default]
+ *	aws_access_key_id = ...
+ *	aws_secret_access_key = ...
+ *	aws_session_token = ...
+ *
+ * The file is private (base/private.h). Messages name the line, never its content.
+ */
+
+/*
+ * s3_creds_parse() - The section @profile (NULL: default) of @text; lines before any section count
+ * too. Names are those above, in either case, or access_key and secret_key. Pure; the caller wipes
+ * @text. Return: 0, -ENOENT when the two keys are not there, -EINVAL with a message.
+ */
+int s3_creds_parse(const char *text, size_t len, const char *profile, struct s3_creds *ret,
+		   struct err *e);
+
+/* s3_creds_file(), s3_creds_fd() - The same of a private file, or of the content of a
+ * descriptor. */
+int s3_creds_file(const char *path, const char *profile, struct s3_creds *ret, struct err *e);
+int s3_creds_fd(int fd, const char *profile, struct s3_creds *ret, struct err *e);
 
 #endif

@@ -49,18 +49,11 @@ void s3_escape(const char *text, bool slash, struct buf *out)
 			(void)buf_printf(out, "%%%02X", (unsigned char)*text);
 }
 
-static bool is_amazon(const char *host)
+static bool is_below(const char *host, const char *domain)
 {
-	static const char *const ends[] = { ".amazonaws.com", ".amazonaws.com.cn" };
-	size_t len = strlen(host);
+	size_t len = strlen(host), n = strlen(domain);
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		size_t n = strlen(ends[i]);
-
-		if (len > n && strcmp(host + len - n, ends[i]) == 0)
-			return true;
-	}
-	return false;
+	return len > n && strcmp(host + len - n, domain) == 0;
 }
 
 /* A name or an address, and perhaps a port: no user, no space, nothing that could end a header. */
@@ -127,7 +120,8 @@ int s3_site_parse(const char *url, const char *region, enum s3_style style, stru
 	int r = take_url(ret, url && *url ? url : amazon, e);
 
 	ret->path_style = style == S3_STYLE_PATH ||
-			  (style == S3_STYLE_AUTO && !is_amazon(ret->host));
+			  (style == S3_STYLE_AUTO && !is_below(ret->host, ".amazonaws.com") &&
+			   !is_below(ret->host, ".amazonaws.com.cn"));
 	return r;
 }
 

@@ -60,7 +60,7 @@ int source_hide(const char *prefix, char **env, const char *lines, struct err *e
 /*
  * source_hide_s3() - Take AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the
  * keys of COREASON_SANDBOX_S3_, out of @env, which is changed in place. Return: a descriptor that
- * is inherited, with lines of s3/creds.h; -1 when there are none; another negative errno with a
+ * is inherited, with lines of s3/sign.h; -1 when there are none; another negative errno with a
  * message.
  */
 int source_hide_s3(char **env, struct err *e);

@@ -3,10 +3,9 @@
  * name in a layer. */
 #include "base/buf.h"
 #include "fuzz.h"
+#include "image/image_store.h"
 #include "image/ref.h"
-#include "image/refs.h"
 #include "image/registry.h"
-#include "image/registry_creds.h"
 #include "image/unpack.h"
 
 static void try_ref(const char *text)

@@ -15,9 +15,9 @@
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "ledger/chain.h"
-#include "ledger/files.h"
+#include "ledger/ledger_reader.h"
 
-static struct chain *chain;
+static struct chain chain;
 static struct scan *scan;
 
 /* The definition in docs/protocol/ledger.md, by its words: take `,"hash":"..."` out. */
@@ -50,7 +50,7 @@ static void try_line(const char *line, size_t len, struct chain_link *link)
 			parts.hash + 64 < line + len);
 		require(parts.body_len == (size_t)(parts.prev + 64 + 1 - line));
 	}
-	if (chain_check(chain, line, len, link, NULL) < 0) {
+	if (chain_check(&chain, line, len, link, NULL) < 0) {
 		require(memcmp(&before, link, sizeof(before)) == 0);
 		return;
 	}
@@ -81,7 +81,7 @@ static void as_file(const uint8_t *data, size_t size)
 			try_line(line, len, &link);
 		}
 		begin = end + 1;
-		require(scan_offset(scan) == (uint64_t)(begin - (const char *)data));
+		require(scan->begin == (uint64_t)(begin - (const char *)data));
 	}
 	size_t rest = size - (size_t)(begin - (const char *)data);
 
@@ -108,7 +108,7 @@ static void as_values(const uint8_t *data, size_t size)
 
 	chain_start(&link);
 	link.seq = size;
-	require(chain_format(chain, &out, &link, size * 7919, &event, &next) == 0);
+	require(chain_format(&chain, &out, &link, size * 7919, &event, &next) == 0);
 	require(out.len <= CHAIN_LINE_MAX && out.data[out.len - 1] == '\n');
 	json_t *parsed =
 		json_loadb(out.data, out.len - 1, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
@@ -118,7 +118,7 @@ static void as_values(const uint8_t *data, size_t size)
 	check_hash(out.data, out.len - 1);
 	struct chain_link at = link;
 
-	require(chain_check(chain, out.data, out.len - 1, &at, NULL) == 0);
+	require(chain_check(&chain, out.data, out.len - 1, &at, NULL) == 0);
 	require(memcmp(at.hash, next.hash, 64) == 0);
 	if (size == 0)
 		return;
@@ -126,13 +126,13 @@ static void as_values(const uint8_t *data, size_t size)
 
 	out.data[where] = (char)(out.data[where] ^ (1 << (data[0] & 7)));
 	at = link;
-	require(chain_check(chain, out.data, out.len - 1, &at, NULL) == -EBADMSG);
+	require(chain_check(&chain, out.data, out.len - 1, &at, NULL) == -EBADMSG);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (!chain)
-		require(chain_new(&chain, NULL) == 0 && scan_new(&scan, NULL) == 0);
+	if (!scan)
+		require(chain_open(&chain, NULL) == 0 && (scan = malloc(sizeof(*scan))));
 	as_file(data, size);
 	as_values(data, size);
 	return 0;

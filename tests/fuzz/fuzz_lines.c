@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "client/lines.h"
 #include "fuzz.h"
-#include "remote/event.h"
+#include "remote/stream_event.h"
 
 struct seen {
 	size_t bytes;

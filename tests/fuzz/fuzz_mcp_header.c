@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

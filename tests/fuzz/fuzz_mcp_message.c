@@ -9,7 +9,6 @@
 #include "front/mcp/call.h"
 #include "front/support/schema.h"
 #include "fuzz.h"
-#include "mcp/era.h"
 #include "mcp/message.h"
 
 static void check_error(const json_t *id, int code, const json_t *data, const char *text)

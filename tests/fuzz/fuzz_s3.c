@@ -5,10 +5,9 @@
  *
  * Keys of a list that are found good are relative, and go nowhere but down.
  */
-#include "bucket/listing.h"
-#include "bucket/manifest.h"
+#include "bucket/bucket.h"
 #include "fuzz.h"
-#include "s3/creds.h"
+#include "s3/sign.h"
 #include "s3/site.h"
 #include "s3/xml.h"
 

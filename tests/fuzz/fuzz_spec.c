@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "cell/spec.h"
-#include "cli/options.h"
+#include "cli/run_options.h"
 #include "fuzz.h"
 
 #define ARGS_MAX 64
@@ -160,7 +160,7 @@ static void try_options(enum run_verb verb, const uint8_t *data, size_t size)
 			require(strchr(o.env[i], '=') > o.env[i]);
 		require(!(o.tty && o.json));
 	}
-	run_options_free(&o);
+	options_free(&o.parsed);
 	free(text);
 }
 

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "fuzz.h"
-#include "remote/unpack_dir.h"
+#include "remote/dir_archive.h"
 
 static char base[64], inside[80];
 
@@ -67,16 +67,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	_fd_ int dir = open(inside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct unpack *u = unpack_open(dir, &e);
+	struct unpack u;
 	size_t step = data[0] * 8u + 1u;
 	int r = 0;
 
-	for (size_t at = 1; u && r == 0 && at < size; at += step)
-		r = unpack_feed(u, (const char *)data + at, size - at < step ? size - at : step,
+	unpack_open(&u, dir);
+	for (size_t at = 1; r == 0 && at < size; at += step)
+		r = unpack_feed(&u, (const char *)data + at, size - at < step ? size - at : step,
 				&e);
 	if (r == 0)
-		(void)unpack_end(u, &e);
-	unpack_close(u);
+		(void)unpack_end(&u, &e);
+	unpack_close(&u);
 	check_outside();
 	(void)nftw(inside, clean_one, 16, FTW_DEPTH | FTW_PHYS);
 	return 0;

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "client/notify.h"
+#include "client/program.h"
 #include "front/cell/keep.h"
 #include "net/conn.h"
 

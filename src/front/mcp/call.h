@@ -21,7 +21,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/http/token.h" /* OWNER_MAX */
-#include "mcp/era.h"
 #include "mcp/message.h"
 #include "net/loop.h"
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "mcp/era.h"
+#include "mcp/message.h"
 
 struct http_exchange;
 struct mcp;

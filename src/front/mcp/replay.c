@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
-#include "mcp/era.h"
+#include "mcp/message.h"
 #include "net/http.h"
 
 #define STREAMS_MAX 32u          /* of a session; the oldest that has ended makes room */

@@ -25,7 +25,7 @@
 #include "front/support/schema.h"
 #include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 #define LIST_TTL_MS (300u * 1000u)
 

@@ -6,9 +6,10 @@
 
 #include "../unit.h"
 #include "base/buf.h"
+#include "bridge/config.h"
 #include "bridge/event_stream.h"
 #include "bridge/upstream.h"
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 /* ---- events -------------------------------------------------------------------------------- */
 
@@ -50,7 +51,8 @@ TEST(events)
 			    true);
 		feed_events("event\ndata\nother: x\n\ndata: y\n\n", piece, "[message:y]", "", true);
 		feed_events(
-			"data: 0123456789012345678901234567890123456789012345678901234567890123456789\n\n",
+			"data: 012345678901234567890123456789012345678901234567890123456789012345"
+			"6789\n\n",
 			piece, "", "", false);
 	}
 }
@@ -78,7 +80,8 @@ TEST(headers)
 		"{\"a\":{\"x-mcp-header\":\"A\"}}",
 		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A b\"}}",
 		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":7}}",
-		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"string\",\"x-mcp-header\":\"a\"}}",
+		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"string\","
+		"\"x-mcp-header\":\"a\"}}",
 	};
 	static const char arguments[] =
 		"{\"a\":\"\\u00e4\",\"b\":{\"c\":7},\"d\":null,\"e\":true,\"f\":\"\"}";
@@ -90,10 +93,12 @@ TEST(headers)
 			fail_msg("%s", bad[i]);
 		json_decref(t);
 	}
-	t = tool(
-		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"object\",\"properties\":{\"c\":{"
-		"\"type\":\"integer\",\"x-mcp-header\":\"C\"}}},\"d\":{\"type\":\"string\",\"x-mcp-header\":\"D\"},"
-		"\"e\":{\"type\":\"boolean\",\"x-mcp-header\":\"E\"},\"f\":{\"type\":\"string\",\"x-mcp-header\":\"F\"}}");
+	t = tool("{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"object\","
+		 "\"properties\":{\"c\":{"
+		 "\"type\":\"integer\",\"x-mcp-header\":\"C\"}}},\"d\":{\"type\":\"string\","
+		 "\"x-mcp-header\":\"D\"},"
+		 "\"e\":{\"type\":\"boolean\",\"x-mcp-header\":\"E\"},\"f\":{\"type\":\"string\","
+		 "\"x-mcp-header\":\"F\"}}");
 	assert_true(tools_check_headers(t));
 	char **list = tools_headers(t, arguments, strlen(arguments));
 
@@ -102,7 +107,7 @@ TEST(headers)
 	assert_string_equal(list[2], "Mcp-Param-E: true");
 	assert_string_equal(list[3], "Mcp-Param-F: ");
 	assert_null(list[4]);
-	tools_free_headers(list);
+	bridge_list_free(list);
 	json_decref(t);
 }
 

@@ -10,9 +10,7 @@
 #include "archive/tar_writer.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "bucket/archive.h"
-#include "bucket/listing.h"
-#include "bucket/manifest.h"
+#include "bucket/bucket.h"
 
 static struct s3_page page(const char *const *keys, size_t n)
 {

@@ -24,8 +24,8 @@ static void seen(void *arg, const char *section, const char *key, const char *va
 TEST(ini)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
-	char python[] =
-		"a=1\n[s]\n# c\n; d\nkey = v w \nlong =\n  x\n\ty\nURL: http://h/\nnone\n[t]\r\nz=\n";
+	char python[] = "a=1\n[s]\n# c\n; d\nkey = v w \nlong =\n  x\n\ty\nURL: "
+			"http://h/\nnone\n[t]\r\nz=\n";
 	char npm[] = "a=1\n b = 2\n//h/:_authToken = t=t\n[s]\nc=3";
 
 	ini_read(&ini_python, python, seen, &b);

@@ -190,7 +190,17 @@ static const struct verdict verdicts[] = {
 	{ { output }, 0, OUTPUT, HIT(CAUSE_OUTPUT), "more than 2 MiB of output" },
 	{ { interrupt }, 0, INTERRUPT(SIGINT), 0, "from outside" },
 	{ { hangup }, 0, INTERRUPT(SIGHUP), 0, "from outside" },
-	{ { gone }, 0, RESULT_FAILED, CAUSE_INIT, 125, 0, 0, 0, 0, "without a report of its pid 1" },
+	{ { gone },
+	  0,
+	  RESULT_FAILED,
+	  CAUSE_INIT,
+	  125,
+	  0,
+	  0,
+	  0,
+	  0,
+	  "without a report of its pid "
+	  "1" },
 
 	/* a limit that a program ran into and failed of, with its own exit code */
 	{ { disk }, EXITED(1), DISK(1, 0, 100 * MIB), HIT(CAUSE_DISK), "layer of 100 MiB is full" },
@@ -347,7 +357,8 @@ TEST(json)
 	o.usage.throttled_ns = 17;
 	assert_string_equal(
 		to_json(&b, &o),
-		"{\"status\":\"ok\",\"exit_code\":0,\"signal\":null,\"cause\":null,\"limits_hit\":[],"
+		"{\"status\":\"ok\",\"exit_code\":0,\"signal\":null,\"cause\":null,"
+		"\"limits_hit\":[],"
 		"\"usage\":{\"wall_ns\":2500000000,\"cpu_ns\":1234000000,\"memory_peak\":103809024,"
 		"\"pids_peak\":3,\"disk_used\":7340032,\"stdout_bytes\":11,\"stderr_bytes\":22,"
 		"\"throttled_ns\":17}}");

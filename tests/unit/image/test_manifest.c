@@ -28,9 +28,9 @@ TEST(manifest)
 		{ "{\"schemaVersion\":2," OCI_CONFIG
 		  ",\"layers\":[" LAYER(MEDIA_OCI_LAYER "+gzip") "]}",
 		  NULL },
-		{ "{\"mediaType\":\"" MEDIA_DOCKER_MANIFEST
-		  "\"," CONFIG("application/vnd.docker.container.image.v1+json") ",\"layers\":[" LAYER(
-			  "application/vnd.docker.image.rootfs.diff.tar.gzip") "]}",
+		{ "{\"mediaType\":\"" MEDIA_DOCKER_MANIFEST "\"," CONFIG(
+			  "application/"
+			  "vnd.docker.container.image.v1+json") ",\"layers\":[" LAYER("application/vnd.docker.image.rootfs.diff.tar.gzip") "]}",
 		  NULL },
 		{ "{\"schemaVersion\":1,\"layers\":[]}", "schema 1" },
 		{ "{" OCI_CONFIG ",\"layers\":[]}", "0 layers" },
@@ -127,9 +127,10 @@ TEST(index)
 TEST(config)
 {
 	static const char good[] =
-		"{\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"" A
-		"\",\"" B
-		"\"]},\"config\":{\"Env\":[\"A=b\",\"P=\"],\"Cmd\":[\"sh\",\"-c\",\"a\\nb\"],\"Entrypoint\":null,"
+		"{\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\","
+		"\"diff_ids\":[\"" A "\",\"" B
+		"\"]},\"config\":{\"Env\":[\"A=b\",\"P=\"],\"Cmd\":[\"sh\",\"-c\",\"a\\nb\"],"
+		"\"Entrypoint\":null,"
 		"\"WorkingDir\":\"/w\",\"User\":\"1:2\"}}";
 	static const char *const bad[] = {
 		"{}",

@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/registry.h"
-#include "image/registry_creds.h"
 
 TEST(challenge)
 {

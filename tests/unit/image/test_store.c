@@ -14,12 +14,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "image/documents.h"
-#include "image/gc.h"
-#include "image/image_digest.h"
 #include "image/image_store.h"
 #include "image/incoming.h"
 #include "image/open.h"
-#include "image/refs.h"
 #include "image/unpack.h"
 
 #define A "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -57,7 +54,8 @@ static const char *config_of(const char *one, const char *two, struct buf *b)
 {
 	(void)buf_printf(
 		b,
-		"{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{\"Env\":[\"A=b\"],\"WorkingDir\":\"/w\"},"
+		"{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{\"Env\":[\"A=b\"],"
+		"\"WorkingDir\":\"/w\"},"
 		"\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"%s\",\"%s\"]}}",
 		one, two);
 	return buf_str(b);
@@ -67,37 +65,36 @@ static const char *config_of(const char *one, const char *two, struct buf *b)
 static void put(struct store *s, const char *ref, const char *one, const char *two,
 		char digest[IMAGE_DIGEST_MAX])
 {
-	_buf_ struct buf config = BUF_INIT(4096);
-	_buf_ struct buf manifest = BUF_INIT(4096);
-	char config_digest[IMAGE_DIGEST_MAX], trees[2][STORE_NAME_MAX] = { "", "" };
-	const struct publish_layer layers[2] = { { one, trees[0], A }, { two, trees[1], A } };
+	static struct incoming in;
+	struct incoming_result made;
+	struct show show = { .mode = SHOW_NOTHING };
 	struct err e = { 0 };
 
-	(void)config_of(one, two, &config);
-	assert_int_equal(digest_of(buf_str(&config), config.len, config_digest), 0);
-	(void)buf_printf(&manifest,
+	incoming_init(&in, s, &show, &made);
+	(void)snprintf(made.ref, sizeof(made.ref), "%s", ref);
+	in.m.n_layers = 2;
+	memcpy(in.c.diff_ids[0], one, strlen(one) + 1);
+	memcpy(in.c.diff_ids[1], two, strlen(two) + 1);
+	(void)config_of(one, two, &in.config);
+	assert_int_equal(digest_of(buf_str(&in.config), in.config.len, in.m.config.digest), 0);
+	(void)buf_printf(&in.manifest,
 			 "{\"config\":{\"mediaType\":\"" MEDIA_OCI_CONFIG
 			 "\",\"digest\":\"%s\",\"size\":%zu},\"layers\":["
 			 "{\"mediaType\":\"" MEDIA_OCI_LAYER "\",\"digest\":\"%s\",\"size\":1},"
 			 "{\"mediaType\":\"" MEDIA_OCI_LAYER "\",\"digest\":\"%s\",\"size\":1}]}",
-			 config_digest, config.len, one, two);
-	assert_int_equal(digest_of(buf_str(&manifest), manifest.len, digest), 0);
+			 in.m.config.digest, in.config.len, one, two);
+	assert_int_equal(digest_of(buf_str(&in.manifest), in.manifest.len, made.digest), 0);
 	for (int i = 0; i < 2; i++)
-		if (!store_has_layer(s, layers[i].diff_id)) {
-			_fd_ int dir = store_tree_new(s, trees[i], &e);
+		if (!store_has_layer(s, in.c.diff_ids[i])) {
+			_fd_ int dir = store_tree_new(s, in.layers[i].tree, &e);
 
 			assert_true(dir >= 0);
 			fd_close(openat(dir, "file", O_WRONLY | O_CREAT, 0644));
+			memcpy(in.layers[i].seal, A, sizeof(in.layers[i].seal));
 		}
-	const struct publish p = { .ref = ref,
-				   .digest = digest,
-				   .config_digest = config_digest,
-				   .manifest = &manifest,
-				   .config = &config,
-				   .layers = layers,
-				   .n_layers = 2 };
-
-	assert_int_equal(publish(s, &p, &e), 0);
+	assert_int_equal(incoming_publish(&in, &e), 0);
+	memcpy(digest, made.digest, sizeof(made.digest));
+	incoming_free(&in);
 }
 
 TEST(open, set_up, tear_down)

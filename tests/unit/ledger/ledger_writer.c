@@ -13,18 +13,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "ledger/ledger.h"
+#include "ledger/ledger_reader.h"
 
-static void answer(const struct ledger *l, int r, const struct err *e)
+static struct chain_link head; /* the last line */
+
+/* Of the file that is written, which has a line of at most CHAIN_LINE_MAX bytes at its end. */
+static void read_head(int dir)
+{
+	static char text[CHAIN_LINE_MAX];
+	_fd_ int fd = openat(dir, LEDGER_CURRENT, O_RDONLY | O_CLOEXEC);
+	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	size_t want = (size_t)size < sizeof(text) ? (size_t)size : sizeof(text);
+	struct chain_line line;
+
+	if (want == 0 || pread(fd, text, want, size - (off_t)want) != (ssize_t)want)
+		return;
+	const char *before = memrchr(text, '\n', want - 1);
+	const char *last = before ? before + 1 : text;
+
+	if (chain_parse(last, (size_t)(text + want - 1 - last), &line) != NULL)
+		return;
+	head.seq = line.seq;
+	memcpy(head.hash, line.hash, CHAIN_HEX);
+}
+
+static void answer(bool waits, int r, const struct err *e)
 {
 	if (r < 0)
 		(void)printf("error %s %s\n", strerrorname_np(-r), e->msg);
 	else
-		(void)printf("%s %llu %s\n", ledger_ok(l) ? "ok" : "waiting",
-			     (unsigned long long)ledger_head(l)->seq, ledger_head(l)->hash);
+		(void)printf("%s %llu %s\n", waits ? "waiting" : "ok", (unsigned long long)head.seq,
+			     head.hash);
 	(void)fflush(stdout);
 }
 
@@ -51,6 +75,7 @@ static int append(struct ledger *l, char *line, struct err *e)
 int main(int argc, char **argv)
 {
 	struct ledger *l = NULL;
+	struct reader_report report = { 0 };
 	struct err e = { 0 };
 	char line[8192];
 	int r;
@@ -64,10 +89,17 @@ int main(int argc, char **argv)
 		return 2;
 	(void)signal(SIGXFSZ, SIG_IGN);
 	r = ledger_open(dir, &config, &l, &e);
-	answer(l, r, &e);
+	chain_start(&head);
+	if (r == 0 && reader_run(dir, true, NULL, NULL, &report, NULL) == 0)
+		head = report.head;
+	/* A cut-off last line that is still there waits for room on the disk. */
+	answer(r == 0 && report.torn > 0, r, &e);
 	while (r == 0 && fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = '\0';
-		answer(l, append(l, line, &e), &e);
+		int done = append(l, line, &e);
+
+		read_head(dir);
+		answer(false, done, &e);
 	}
 	ledger_close(l);
 	return r < 0;

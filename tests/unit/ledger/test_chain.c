@@ -16,19 +16,19 @@
 #define TIME_NS (UINT64_C(1794799516) * CLOCK_NS_PER_S + 123456789) /* 2026-11-16T03:25:16 */
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 
-static struct chain *chain;
+static struct chain chain;
 static struct buf line = BUF_INIT(CHAIN_LINE_MAX);
 
 static int setup(void **state)
 {
 	(void)state;
-	return chain_new(&chain, NULL);
+	return chain_open(&chain, NULL);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	chain_free(chain);
+	chain_close(&chain);
 	buf_free(&line);
 	return 0;
 }
@@ -41,7 +41,7 @@ static const char *format(struct chain_link *link, const char *owner, const stru
 {
 	const struct ledger_event event = { "execution.end", owner, "job", f, n };
 
-	assert_int_equal(chain_format(chain, &line, link, TIME_NS, &event, link), 0);
+	assert_int_equal(chain_format(&chain, &line, link, TIME_NS, &event, link), 0);
 	assert_in_range(line.len, 1, CHAIN_LINE_MAX);
 	assert_int_equal(line.data[line.len - 1], '\n');
 	line.data[--line.len] = '\0';
@@ -66,7 +66,8 @@ TEST(exact_bytes)
 		"{\"seq\":1,\"time\":\"2026-11-16T03:25:16.123Z\",\"event\":\"execution.end\","
 		"\"owner\":\"ann\",\"sandbox\":\"job\",\"code_sha256\":"
 		"\"d287bb7f9d15abdc5b6e98536263815744b6ef21c8f3c839fc434ca70d8efe99\","
-		"\"exit_code\":-1,\"ok\":false,\"limits\":{\"memory_bytes\":512,\"note\":\"a\\u001bb\"},"
+		"\"exit_code\":-1,\"ok\":false,\"limits\":{\"memory_bytes\":512,"
+		"\"note\":\"a\\u001bb\"},"
 		"\"cause\":null,\"prev\":\"" ZEROS "\",\"hash\":"
 		"\"7e9ac11b5f77f7fa5ab51b7721bd5e1b8573121a605e279e6d1ad7f22366dc8d\"}");
 	assert_int_equal(link.seq, 1);
@@ -92,7 +93,7 @@ TEST(hostile_values)
 
 	assert_non_null(strstr(text, ",\"cut\":true,\"prev\":\""));
 	assert_non_null(strstr(text, "\"owner\":\"\xef\xbf\xbd\xef\xbf\xbd\\\"}\\n{\""));
-	assert_int_equal(chain_check(chain, text, strlen(text), &at, NULL), 0);
+	assert_int_equal(chain_check(&chain, text, strlen(text), &at, NULL), 0);
 
 	/* Cut between characters: 256 bytes are 85 of three bytes and one that does not fit. */
 	for (size_t i = 0; i + 3 <= sizeof(value); i += 3)
@@ -135,13 +136,13 @@ TEST(mistakes_of_the_caller)
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		const struct ledger_event event = { "e", NULL, NULL, wrong[i], 2 };
 
-		assert_int_equal(chain_format(chain, &line, &link, TIME_NS, &event, &link),
+		assert_int_equal(chain_format(&chain, &line, &link, TIME_NS, &event, &link),
 				 -EINVAL);
 		assert_int_equal(link.seq, 0);
 	}
 	const struct ledger_event event = { "no spaces", NULL, NULL, NULL, 0 };
 
-	assert_int_equal(chain_format(chain, &line, &link, TIME_NS, &event, &link), -EINVAL);
+	assert_int_equal(chain_format(&chain, &line, &link, TIME_NS, &event, &link), -EINVAL);
 }
 
 /* No byte of a line can be changed, dropped or added without being noticed. */
@@ -161,21 +162,21 @@ TEST(every_byte_counts)
 
 			memcpy(copy, text, len);
 			copy[i] = (char)(copy[i] ^ (1 << bit));
-			assert_int_equal(chain_check(chain, copy, len, &at, NULL), -EBADMSG);
+			assert_int_equal(chain_check(&chain, copy, len, &at, NULL), -EBADMSG);
 			assert_int_equal(at.seq, 0);
 		}
 		struct chain_link at = start;
 
 		memcpy(copy, text, i);
 		memcpy(copy + i, text + i + 1, len - i - 1);
-		assert_int_equal(chain_check(chain, copy, len - 1, &at, NULL), -EBADMSG);
+		assert_int_equal(chain_check(&chain, copy, len - 1, &at, NULL), -EBADMSG);
 		memcpy(copy, text, i);
 		copy[i] = ' ';
 		memcpy(copy + i + 1, text + i, len - i);
-		assert_int_equal(chain_check(chain, copy, len + 1, &at, NULL), -EBADMSG);
-		assert_int_equal(chain_check(chain, text, i, &at, NULL), -EBADMSG);
+		assert_int_equal(chain_check(&chain, copy, len + 1, &at, NULL), -EBADMSG);
+		assert_int_equal(chain_check(&chain, text, i, &at, NULL), -EBADMSG);
 	}
-	assert_int_equal(chain_check(chain, text, len, &start, NULL), 0);
+	assert_int_equal(chain_check(&chain, text, len, &start, NULL), 0);
 	assert_int_equal(start.seq, 1);
 }
 
@@ -188,7 +189,7 @@ TEST(order)
 	chain_start(&link);
 	for (int i = 0; i < 4; i++)
 		(void)snprintf(lines[i], sizeof(lines[i]), "%s", FORMAT(&link, L_INT("i", i)));
-#define CHECK(i) chain_check(chain, lines[i], strlen(lines[i]), &at, &e)
+#define CHECK(i) chain_check(&chain, lines[i], strlen(lines[i]), &at, &e)
 	chain_start(&at);
 	assert_int_equal(CHECK(0), 0);
 	assert_int_equal(CHECK(2), -EBADMSG);

@@ -27,11 +27,11 @@ TEST(survives_reopening)
 	struct kit *k = *test_state;
 
 	kit_open(k);
-	assert_int_equal(ledger_head(k->ledger)->seq, 0);
+	assert_int_equal(kit_verify(k).head.seq, 0);
 	kit_fill(k, 3);
 	assert_int_equal(ledger_sync(k->ledger, &k->e), 0);
 	kit_open(k);
-	assert_int_equal(ledger_head(k->ledger)->seq, 3);
+	assert_int_equal(kit_verify(k).head.seq, 3);
 	kit_fill(k, 2);
 
 	struct reader_report r = kit_verify(k);
@@ -39,7 +39,7 @@ TEST(survives_reopening)
 	assert_false(r.damaged);
 	assert_int_equal(r.lines, 5);
 	assert_int_equal(r.first_seq, 1);
-	assert_string_equal(r.head.hash, ledger_head(k->ledger)->hash);
+	assert_int_equal(r.head.seq, 5);
 }
 
 TEST(rotates)
@@ -72,7 +72,7 @@ TEST(goes_on_without_a_current_file)
 	assert_int_equal(
 		renameat(k->dir, LEDGER_CURRENT, k->dir, "ledger-00000000000000000001.jsonl"), 0);
 	kit_open(k);
-	assert_int_equal(ledger_head(k->ledger)->seq, 3);
+	assert_int_equal(kit_verify(k).head.seq, 3);
 	kit_fill(k, 1);
 	assert_false(kit_verify(k).damaged);
 	/* The older files were archived: the current one still begins in the middle. */
@@ -91,10 +91,8 @@ TEST(rotation_overwrites_nothing)
 	kit_fill(k, 3);
 	kit_write(k, "ledger-00000000000000000001.jsonl", "precious", 8);
 	assert_int_equal(kit_append(k, 3), -EEXIST);
-	assert_false(ledger_ok(k->ledger));
 	assert_int_equal(unlinkat(k->dir, "ledger-00000000000000000001.jsonl", 0), 0);
 	kit_fill(k, 1);
-	assert_true(ledger_ok(k->ledger));
 	assert_int_equal(kit_verify(k).lines, 4);
 }
 
@@ -114,7 +112,7 @@ TEST(torn_line_is_set_aside)
 		assert_true(kit_verify(k).damaged);
 		assert_int_equal(kit_verify(k).torn, n - whole);
 		kit_open(k);
-		assert_int_equal(ledger_head(k->ledger)->seq, 2); /* the event `recovered` */
+		assert_int_equal(kit_verify(k).head.seq, 2); /* the event `recovered` */
 		kit_fill(k, 1);
 		assert_false(kit_verify(k).damaged);
 
@@ -151,7 +149,7 @@ static void check_prefixes(struct kit *k, uint64_t lines_before)
 		assert_int_equal(unlinkat(k->dir, LEDGER_CURRENT, 0), 0);
 		kit_write(k, LEDGER_CURRENT, good, n);
 		kit_open(k);
-		assert_int_equal(ledger_head(k->ledger)->seq, whole + torn);
+		assert_int_equal(kit_verify(k).head.seq, whole + torn);
 		kit_fill(k, 1);
 		assert_false(kit_verify(k).damaged);
 		for (const char *name; (name = kit_find(k, "ledger.torn-"));)
@@ -274,7 +272,7 @@ static void run_short_writes(void *arg)
 	CHILD_CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
 	CHILD_CHECK(kit_append(k, 0) == 0 && fstatat(k->dir, LEDGER_CURRENT, &st, 0) == 0);
 	for (rlim_t room = 0; room < 240; room += 7) {
-		uint64_t seq = ledger_head(k->ledger)->seq;
+		uint64_t seq = kit_verify(k).head.seq;
 
 		limit.rlim_cur = (rlim_t)st.st_size + room;
 		CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -282,7 +280,7 @@ static void run_short_writes(void *arg)
 			int r = kit_append(k, 1);
 
 			CHILD_CHECK(r == -ENOSPC || r == -EFBIG);
-			CHILD_CHECK(!ledger_ok(k->ledger) && ledger_head(k->ledger)->seq == seq);
+			CHILD_CHECK(kit_verify(k).head.seq == seq);
 		}
 		struct stat now;
 
@@ -291,7 +289,7 @@ static void run_short_writes(void *arg)
 	}
 	limit.rlim_cur = RLIM_INFINITY;
 	CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-	CHILD_CHECK(kit_append(k, 2) == 0 && ledger_ok(k->ledger));
+	CHILD_CHECK(kit_append(k, 2) == 0);
 }
 
 TEST(short_write_leaves_nothing)
@@ -316,10 +314,8 @@ TEST(notices_strangers)
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(write(fd, "x\n", 2), 2);
 	assert_int_equal(kit_append(k, 2), -ESTALE);
-	assert_false(ledger_ok(k->ledger));
 	assert_int_equal(ftruncate(fd, st.st_size), 0);
 	assert_int_equal(kit_append(k, 2), 0);
-	assert_true(ledger_ok(k->ledger));
 	/* Removed: a line would be lost. */
 	assert_int_equal(unlinkat(k->dir, LEDGER_CURRENT, 0), 0);
 	assert_int_equal(kit_append(k, 3), -ESTALE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_era.c - Each step of the ladder, with headers and without. */
-#include "mcp/era.h"
+#include "mcp/message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +35,26 @@ static const struct row {
 	{ MODERN_LIST, false, { NULL, "tools/list", NULL }, MCP_MODERN, 400, MCP_BAD_HEADER },
 	{ MODERN_LIST, false, { NOW, NULL, NULL }, MCP_MODERN, 400, MCP_BAD_HEADER },
 	{ MODERN_LIST, false, { NOW, "tools/lis", NULL }, MCP_MODERN, 400, MCP_BAD_HEADER },
-	{ MODERN_LIST, false, { "2025-11-25", "tools/list", NULL }, MCP_MODERN, 400, MCP_BAD_HEADER },
+	{ MODERN_LIST,
+	  false,
+	  { "2025-11-2"
+	    "5",
+	    "tools/list", NULL },
+	  MCP_MODERN,
+	  400,
+	  MCP_BAD_HEADER },
 	{ MODERN_CALL, false, { NOW, "tools/call", "t" }, MCP_MODERN, 0, 0 },
 	{ MODERN_CALL, false, { NOW, "tools/call", "=?base64?dA==?=" }, MCP_MODERN, 0, 0 },
 	{ MODERN_CALL, false, { NOW, "tools/call", "T" }, MCP_MODERN, 400, MCP_BAD_HEADER },
 	{ MODERN_CALL, false, { NOW, "tools/call", NULL }, MCP_MODERN, 400, MCP_BAD_HEADER },
 	{ MODERN_CALL, true, { 0 }, MCP_MODERN, 0, 0 },
-	{ MSG("tools/list", "\"_meta\":{" V "}"), true, { 0 }, MCP_MODERN, 400, MCP_INVALID_PARAMS },
+	{ MSG("tools/list", "\"_meta\":"
+			    "{" V "}"),
+	  true,
+	  { 0 },
+	  MCP_MODERN,
+	  400,
+	  MCP_INVALID_PARAMS },
 	{ MSG("x", "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-29\"," C "}"),
 	  true,
 	  { 0 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_header.c - Header values, plain and coded. */
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 #include <errno.h>
 #include <stdlib.h>

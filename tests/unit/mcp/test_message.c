@@ -53,9 +53,9 @@ TEST(kinds)
 
 TEST(parts)
 {
-	json_t *v = json_loads(
-		"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\",\"params\":{\"_meta\":{\"k\":1}}}",
-		0, NULL);
+	json_t *v = json_loads("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\","
+			       "\"params\":{\"_meta\":{\"k\":1}}}",
+			       0, NULL);
 	struct mcp_message m;
 
 	mcp_message_read(v, &m);

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "../unit.h"
-#include "mcp/era.h"
-#include "mcp/header.h"
+#include "mcp/message.h"
 
 /* value: JSON text, or NULL: absent. */
 static const struct row {

@@ -13,22 +13,32 @@
 /* As real servers write them. */
 static const char github[] =
 	"[{\"name\":\"create_issue\",\"description\":\"Create a new issue in a GitHub repository\","
-	"\"inputSchema\":{\"type\":\"object\",\"properties\":{\"owner\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"}}}},"
-	"{\"name\":\"list_issues\",\"description\":\"List issues in a repository with filtering options\"},"
-	"{\"name\":\"create_pull_request\",\"description\":\"Create a new pull request in a GitHub repository\"},"
+	"\"inputSchema\":{\"type\":\"object\",\"properties\":{\"owner\":{\"type\":\"string\"},"
+	"\"title\":{\"type\":\"string\"}}}},"
+	"{\"name\":\"list_issues\",\"description\":\"List issues in a repository with filtering "
+	"options\"},"
+	"{\"name\":\"create_pull_request\",\"description\":\"Create a new pull request in a "
+	"GitHub repository\"},"
 	"{\"name\":\"merge_pull_request\",\"description\":\"Merge a pull request\"},"
 	"{\"name\":\"search_repositories\",\"description\":\"Search for GitHub repositories\"},"
 	"{\"name\":\"search_code\",\"description\":\"Search for code across GitHub repositories\"},"
-	"{\"name\":\"getFileContents\",\"description\":\"Get the contents of a file or directory from a repository\"}]";
+	"{\"name\":\"getFileContents\",\"description\":\"Get the contents of a file or directory "
+	"from a repository\"}]";
 static const char files[] =
-	"[{\"name\":\"read_text_file\",\"description\":\"Read the complete contents of a file from the file system as text\"},"
-	"{\"name\":\"write_file\",\"description\":\"Create a new file or completely overwrite an existing file\"},"
-	"{\"name\":\"list_directory\",\"description\":\"Get a detailed listing of all files and directories in a path\"},"
+	"[{\"name\":\"read_text_file\",\"description\":\"Read the complete contents of a file "
+	"from the file system as text\"},"
+	"{\"name\":\"write_file\",\"description\":\"Create a new file or completely overwrite an "
+	"existing file\"},"
+	"{\"name\":\"list_directory\",\"description\":\"Get a detailed listing of all files and "
+	"directories in a path\"},"
 	"{\"name\":\"move_file\",\"description\":\"Move or rename files and directories\"},"
-	"{\"name\":\"search_files\",\"description\":\"Recursively search for files and directories matching a pattern\","
-	"\"inputSchema\":{\"properties\":{\"excludePatterns\":{\"description\":\"what to skip\"}}}}]";
+	"{\"name\":\"search_files\",\"description\":\"Recursively search for files and "
+	"directories matching a pattern\","
+	"\"inputSchema\":{\"properties\":{\"excludePatterns\":{\"description\":\"what to "
+	"skip\"}}}}]";
 static const char weather[] =
-	"[{\"name\":\"get_weather\",\"description\":\"Current conditions for a city: temperature, humidity, wind\"},"
+	"[{\"name\":\"get_weather\",\"description\":\"Current conditions for a city: "
+	"temperature, humidity, wind\"},"
 	"{\"name\":\"get_forecast\",\"description\":\"Weather for the next days\"},"
 	"{\"name\":\"delete_city\",\"description\":\"Forget a place\","
 	"\"inputSchema\":{\"properties\":{\"city\":{\"type\":\"string\"}}}},"

@@ -33,10 +33,10 @@ TEST(members)
 
 	assert_int_equal(look("{}", s), 0);
 	is(&s[0], NULL);
-	assert_int_equal(
-		look(" { \"id\" : 7 , \"result\" : { \"id\" : [ 1, {\"a\":\"}\"} ] } , \"x\":null } ",
-		     s),
-		0);
+	assert_int_equal(look(" { \"id\" : 7 , \"result\" : { \"id\" : [ 1, {\"a\":\"}\"} ] } , "
+			      "\"x\":null } ",
+			      s),
+			 0);
 	is(&s[0], "7");
 	is(&s[1], "{ \"id\" : [ 1, {\"a\":\"}\"} ] }");
 	is(&s[2], NULL);

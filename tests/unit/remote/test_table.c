@@ -5,9 +5,8 @@
 
 #include "../unit.h"
 #include "base/clock.h"
-#include "remote/meter.h"
 #include "remote/table.h"
-#include "remote/text.h"
+#include "remote/tty.h"
 
 static void check_escape(const char *in, size_t len, const char *want)
 {

@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "hash/hash.h"
-#include "s3/creds.h"
 #include "s3/sign.h"
 #include "s3/site.h"
 #include "s3/xml.h"
@@ -112,7 +111,8 @@ TEST(presigned)
 		"X-Amz-Algorithm=AWS4-HMAC-SHA256"
 		"&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
 		"&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
-		"&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
+		"&"
+		"X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
 	assert_int_equal(s3_presign(&example, "us-east-1", &ask, 0, &b), -ERANGE);
 	assert_int_equal(s3_presign(&example, "us-east-1", &ask, 604801, &b), -ERANGE);
 }
@@ -193,8 +193,9 @@ TEST(keys)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-#define LIST(inner)                                                                                   \
-	"<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" \
+#define LIST(inner)                                                                                \
+	"<?xml version=\"1.0\"?><ListBucketResult "                                                \
+	"xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"                                       \
 	"<Name>box</Name>" inner "</ListBucketResult>"
 
 static int parse(const char *text, struct s3_page *p)
@@ -239,7 +240,8 @@ TEST(list_refused)
 		LIST("<Contents><Size>1</Size></Contents>"),
 		LIST("<Contents><Key>a</Key><Size>-1</Size></Contents>"),
 		"<a><a><a><a><a><a><a><a><a></a></a></a></a></a></a></a></a></a>",
-		"<!DOCTYPE x [<!ENTITY a \"aa\">]><ListBucketResult><Name>&a;</Name></ListBucketResult>",
+		"<!DOCTYPE x [<!ENTITY a "
+		"\"aa\">]><ListBucketResult><Name>&a;</Name></ListBucketResult>",
 	};
 	struct s3_page p;
 
@@ -251,8 +253,8 @@ TEST(errors)
 {
 	static const char text[] =
 		"<Error><Code>NoSuchKey</Code><Message>no\nsuch</Message></Error>";
-	static const char upload[] =
-		"<InitiateMultipartUploadResult><UploadId>abc</UploadId></InitiateMultipartUploadResult>";
+	static const char upload[] = "<InitiateMultipartUploadResult><UploadId>abc</UploadId></"
+				     "InitiateMultipartUploadResult>";
 	char code[64], message[200], id[8], small[3];
 
 	s3_xml_error(text, strlen(text), code, message);
