@@ -157,7 +157,7 @@ status=0
 timeout -k 5 "$seconds" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none \
 	-machine pc,accel=tcg -cpu max -smp 2 -m "$memory" -serial stdio \
 	-kernel "$kernel" -initrd "$work/initrd" \
-	-append "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off nokaslr rdinit=/init $args" \
+	-append "console=ttyS0 quiet loglevel=4 sysctl.kernel.hung_task_timeout_secs=60 panic=-1 mitigations=off nokaslr rdinit=/init $args" \
 	</dev/null >"$work/console" 2>"$work/qemu" || status=$?
 tr -d '\r' <"$work/console" >"$work/text"
 
@@ -166,7 +166,8 @@ sed -n "/^$frame begin\$/,/^$frame end /p" "$work/text" | sed "/^$frame /d"
 verdict=$(sed -n "s/^$frame end \([0-9]*\)\$/\1/p" "$work/text")
 [ -z "$verdict" ] || exit "$verdict"
 if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
-	echo "guest: not done after $seconds s" >&2
+	echo "guest: not done after $seconds s; the end of its console, with the tasks that hung for a minute:" >&2
+	tail -n 80 "$work/text" >&2
 	exit 124
 fi
 echo "guest: ended without a verdict (QEMU status $status); the end of its console:" >&2
