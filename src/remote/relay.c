@@ -8,10 +8,10 @@
  *
  * A line is a message, and nothing else is ever written to standard output. Neither side waits for
  * the other: messages that the host does not read are kept, up to a bound, while its own lines are
- * still passed on. The daemon alone reads messages and judges them (src/front/mcp/duplex.c); here
- * bytes are only split into lines. A line that is not UTF-8 goes as a binary message, which the
- * daemon refuses; an empty binary message is the end of our input, after which the daemon closes
- * the connection when it has answered everything.
+ * still passed on. The daemon alone reads messages and judges them (src/front/mcp/websocket.c);
+ * here bytes are only split into lines. A line that is not UTF-8 goes as a binary message, which
+ * the daemon refuses; an empty binary message is the end of our input, after which the daemon
+ * closes the connection when it has answered everything.
  */
 #include <errno.h>
 #include <poll.h>

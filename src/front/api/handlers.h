@@ -71,7 +71,7 @@ HANDLER(handle_execution_output);
 HANDLER(handle_execution_search);
 HANDLER(handle_execution_interrupt);
 
-/* egress/handle.c */
+/* handle_egress.c */
 HANDLER(handle_egress_get);
 HANDLER(handle_egress_put);
 HANDLER(handle_net);
@@ -106,7 +106,7 @@ HANDLER_OF(mcp, handle_mcp_get);
 HANDLER_OF(mcp, handle_mcp_delete);
 HANDLER_OF(mcp, handle_mcp_sse);      /* front/mcp/sse.c */
 HANDLER_OF(mcp, handle_mcp_ws);       /* front/mcp/websocket.c */
-HANDLER_OF(mcp, handle_mcp_metadata); /* front/mcp/well_known.c */
+HANDLER_OF(mcp, handle_mcp_metadata); /* front/mcp/metadata.c */
 
 /* front/jupyter/: what a Jupyter Kernel Gateway answers */
 HANDLER_OF(notebooks, handle_jupyter_api);

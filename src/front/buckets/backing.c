@@ -2,7 +2,7 @@
 /*
  * backing.c - Pull workspaces from their buckets, and push them back.
  *
- * Theory of operation. The manifest (bucket/manifest.h) tells whether a workspace and its place in
+ * Theory of operation. The manifest (bucket/bucket.h) tells whether a workspace and its place in
  * a bucket are the same. At most one of them is ahead: `dirty` means the workspace, and is recorded
  * first, so that it outlives the front. A dirty workspace is only pushed, never pulled; a push that
  * fails is tried again with growing pauses, and meanwhile sandboxes use the local tree. Otherwise

@@ -2,7 +2,7 @@
 /*
  * http.c - Streamable HTTP: POST, GET and DELETE of /mcp, for both eras.
  *
- * mcp/era.h decides the era of a POST, and post.c answers it. GET is the stream of a session's
+ * mcp/message.h decides the era of a POST, and post.c answers it. GET is the stream of a session's
  * messages that belong to no request, DELETE its end.
  */
 #include <stdlib.h>
