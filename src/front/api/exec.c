@@ -77,7 +77,7 @@ static void event_output(struct exec *e, enum command_stream stream, const char 
 		return;
 	event_json(&ev, &b);
 	if (!b.err)
-		record_take(e->record, event_name(ev.kind), &b);
+		stream_log_take(e->record->log, event_name(ev.kind), &b);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */

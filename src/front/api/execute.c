@@ -100,8 +100,10 @@ struct execution *ask_execution(struct sandboxes *sandboxes, const char *owner, 
 	struct execution *x = execution_new(sandboxes, l, json_string_value(code),
 					    json_string_length(code), timeout_ms, sink, user);
 
-	if (x && set_stdin(x, body))
+	if (x && set_stdin(x, body)) {
+		x->admitted = true;
 		return x;
+	}
 	if (x)
 		execution_free(x);
 	(void)refusal_no_memory(ret);
@@ -227,11 +229,16 @@ void execution_reply(struct http_exchange *x, struct sandbox *s, struct executio
 		e->sink = &answer_sink;
 		e->user = x;
 		context_wait(x, e, on_gone);
-	} else {
-		e->sink = &stream_sink;
-		stream_out_begin(x, e->record->log, 0, format);
+		sandbox_queue(s, e);
+		return;
 	}
+	/* The log outlives the execution, which the sandbox may refuse at once. */
+	struct stream_log *log = stream_log_ref(e->record->log);
+
+	e->sink = &stream_sink;
 	sandbox_queue(s, e);
+	stream_out_begin(x, log, 0, format);
+	stream_log_unref(log);
 }
 
 /* ---- the routes ---------------------------------------------------------------------------- */

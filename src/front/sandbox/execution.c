@@ -97,6 +97,17 @@ void execution_free(struct execution *x)
 	free(x);
 }
 
+bool execution_keep(struct execution *x, struct sandbox *s)
+{
+	x->record = record_new(&s->records, x->id, x->language->name,
+			       output_reserve(x->sandboxes->daemon->config.max_output));
+	if (!x->record)
+		return false;
+	x->streams[STREAM_STDOUT] = &x->record->out;
+	x->streams[STREAM_STDERR] = &x->record->err;
+	return true;
+}
+
 /* ---- the end ------------------------------------------------------------------------------- */
 
 static void done(struct execution *x)
@@ -167,7 +178,7 @@ static void write_log(const struct execution *x)
 		  F_UINT("memory_peak", x->outcome.usage.memory_peak));
 }
 
-static void conclude(struct execution *x)
+void execution_conclude(struct execution *x)
 {
 	struct outcome *o = &x->outcome;
 
@@ -216,7 +227,7 @@ void execution_disk(struct execution *x, const struct init_disk *d)
 	if (x->phase != X_JUDGING)
 		return;
 	x->outcome.exit.disk = *d;
-	conclude(x);
+	execution_conclude(x);
 }
 
 /* Numbers of a cell are since it was made; those of an execution since the one before it. */
@@ -235,7 +246,7 @@ static void ask_again(struct timer *t)
 	if (x->sandbox->cell)
 		cell_usage(x->sandbox->cell);
 	else
-		conclude(x);
+		execution_conclude(x);
 }
 
 void execution_usage(struct execution *x, const struct cell_usage *u)
@@ -276,7 +287,7 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 	if ((x->exit_status != 0 || x->wall_hit || x->interrupted) && x->sandbox->cell)
 		cell_disk(x->sandbox->cell);
 	else
-		conclude(x);
+		execution_conclude(x);
 }
 
 void execution_judge(struct execution *x)
@@ -297,7 +308,7 @@ void execution_judge(struct execution *x)
 	else if (r)
 		cell_usage(r);
 	else
-		conclude(x);
+		execution_conclude(x);
 }
 
 void execution_kernel_ended(struct execution *x, struct kernel *s, int status)
@@ -316,140 +327,5 @@ void execution_cell_gone(struct execution *x, const struct cell_usage *u)
 	if (x->phase != X_JUDGING)
 		x->ended_ns = clock_now_ns();
 	x->phase = X_JUDGING;
-	conclude(x);
-}
-
-/* ---- time ---------------------------------------------------------------------------------- */
-
-static void on_timer(struct timer *t)
-{
-	struct execution *x = t->arg;
-	struct cell *r = x->sandbox->cell;
-
-	switch (x->phase) {
-	case X_RUNNING:
-		x->wall_hit = true;
-		execution_interrupt(x);
-		break;
-	case X_INTERRUPTED:
-		/* The first one may have come before the code began, when it is ignored. */
-		if (x->sandboxes->loop->now_ns < x->grace_until_ns) {
-			cell_interrupt(r, &r->kernels[x->language->id]);
-			timer_after(x->sandboxes->loop, t, GRACE_STEP_NS);
-			break;
-		}
-		x->phase = X_KILLED;
-		cell_kill_all(r);
-		timer_after(x->sandboxes->loop, t, KILL_NS);
-		break;
-	case X_KILLED: {
-		/* It does not even die: the cell is given up, and the warden sees it to its end. */
-		static const struct cell_usage none = { .end = CELL_END_CLIENT };
-
-		x->sandbox->cell = NULL;
-		x->exit_status = SIGKILL;
-		cell_end(r);
-		x->sandbox->epoch++;
-		x->sandbox->sandboxes->hooks->wires.kernel_ended(x->sandbox, x->language);
-		x->sandbox->sandboxes->hooks->wires.cell_gone(x->sandbox);
-		execution_cell_gone(x, &none);
-		break;
-	}
-	default:
-		break;
-	}
-}
-
-/* Its turn never came: the same answer as for one that was interrupted in its first line. */
-static void interrupt_queued(struct execution *x)
-{
-	x->phase = X_JUDGING;
-	x->interrupted = SIGINT;
-	x->exit_status = SIGINT;
-	x->started_ns = x->ended_ns = clock_now_ns();
-	conclude(x);
-}
-
-void execution_interrupt(struct execution *x)
-{
-	struct cell *r = x->sandbox ? x->sandbox->cell : NULL;
-
-	if (x->phase == X_QUEUED && x->sandbox) {
-		interrupt_queued(x);
-		return;
-	}
-	if (x->phase != X_RUNNING || !r)
-		return;
-	x->phase = X_INTERRUPTED;
-	x->sandboxes->hooks->tools.cancel(x, true);
-	if (!x->wall_hit)
-		x->interrupted = SIGINT;
-	cell_interrupt(r, &r->kernels[x->language->id]);
-	x->grace_until_ns = x->sandboxes->loop->now_ns + GRACE_NS;
-	timer_after(x->sandboxes->loop, &x->timer, GRACE_STEP_NS);
-	execution_resume(x); /* a full pipe must not keep it from hearing */
-}
-
-void execution_cancel(struct execution *x)
-{
-	x->cancelled = true;
-	x->user = NULL;
-	if (x->sandbox && !x->sandbox->name[0])
-		sandbox_end(x->sandbox, "the client went away");
-	else if (x->phase == X_QUEUED)
-		execution_refuse(x, REFUSAL_CANCELLED, "cancelled", NULL, 0,
-				 "the client went away");
-	else
-		execution_interrupt(x);
-}
-
-static void set_deadline(struct execution *x)
-{
-	uint64_t still = x->holds ? EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S : x->stood_ns;
-
-	timer_set(x->sandboxes->loop, &x->timer,
-		  x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + still);
-}
-
-void execution_hold(struct execution *x)
-{
-	if (x->holds++ || x->phase != X_RUNNING)
-		return;
-	x->held_ns = clock_now_ns();
-	set_deadline(x);
-}
-
-void execution_release(struct execution *x)
-{
-	uint64_t most = EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S;
-
-	if (--x->holds || x->phase != X_RUNNING)
-		return;
-	x->stood_ns += clock_now_ns() - x->held_ns;
-	if (x->stood_ns > most)
-		x->stood_ns = most;
-	set_deadline(x);
-}
-
-uint64_t execution_patience_ms(const struct execution *x)
-{
-	uint64_t now = x->holds ? x->held_ns : clock_now_ns();
-	uint64_t end = x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + x->stood_ns;
-	uint64_t left_ms = end > now ? (end - now) / CLOCK_NS_PER_MS : 0;
-	uint64_t margin_ms = left_ms / 10 < MARGIN_MS ? left_ms / 10 : MARGIN_MS;
-
-	return left_ms > margin_ms ? left_ms - margin_ms : 1;
-}
-
-void execution_run(struct execution *x, struct kernel *s)
-{
-	x->phase = X_RUNNING;
-	x->started_ns = clock_now_ns();
-	x->started_files_ms = time_files_ms();
-	x->timer.fn = on_timer;
-	x->timer.arg = x;
-	set_deadline(x);
-	if (x->record)
-		record_started(x->record);
-	execution_send(x, s);
+	execution_conclude(x);
 }

@@ -19,11 +19,12 @@
 #include "front/cell/language.h"
 #include "front/output/output_text.h"
 #include "front/output/spool.h"
+#include "front/sandbox/event.h"
 #include "front/support/refusal.h"
 #include "net/loop.h"
 
 struct approval;
-struct event;
+struct cell;
 struct execution;
 struct image_use;
 struct json;
@@ -95,7 +96,8 @@ struct execution {
 	int interrupted; /* a signal that a client asked for */
 	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
 	uint32_t epoch;
-	bool begun; /* the ledger says so: it gets an end there too */
+	bool admitted; /* the policy was asked about it already */
+	bool begun;    /* the ledger says so: it gets an end there too */
 	bool has_stdin;
 	bool asked;       /* an EVENT_INPUT_REQUEST waits for execution_answer() */
 	int64_t question; /* its id */
@@ -132,19 +134,31 @@ void execution_judge(struct execution *x);
 
 #define EXECUTION_DISPLAYS_BYTES (32u << 20)
 
+/* ---- between its files --------------------------------------------------------------------- */
+
+/* execution_emit() - An event with @members, after the text that was written before it. @size:
+ * about how much of a listener's memory it takes. */
+void execution_emit(struct execution *x, enum event_kind kind, const json_t *members, size_t size);
+/* execution_asks() - Code calls input(): the message of its kernel. */
+void execution_asks(struct execution *x, struct kernel *s, const json_t *m);
+/* execution_answer_input() - Answer input() with a value, an error, or the end of the file. */
+void execution_answer_input(struct kernel *s, int64_t id, const char *value, size_t len,
+			    const char *error, bool eof);
+/* execution_conclude() - All numbers are here: judge, and report. */
+void execution_conclude(struct execution *x);
 /* execution_flush() - Give listeners the beginning of a character that never was finished. */
 void execution_flush(struct execution *x);
 
-/* execution_send() - The code to the kernel (execution_kernel.c). */
-void execution_send(struct execution *x, struct kernel *s);
-
 /* For the sandbox. */
 void execution_run(struct execution *x, struct kernel *s);
-void execution_message(struct execution *x, struct kernel *s, const char *type, json_t *m);
-/* execution_stray() - A message that belongs to none: a background task's. It must not wait for
- * ever. */
+/* execution_message(), execution_output(), execution_drained() - Of a cell, for struct cell_ops:
+ * they are the running execution's if its kernel sent them, or else a background task's. */
+void execution_message(struct cell *r, struct kernel *kernel, const char *type, json_t *m);
+void execution_output(struct cell *r, struct kernel *kernel, enum kernel_stream stream,
+		      const char *data, size_t len);
+void execution_drained(struct cell *r, struct kernel *kernel);
+/* execution_stray() - A message of a background task, which must not wait for ever. */
 void execution_stray(struct kernel *s, const char *type, json_t *m);
-void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len);
 void execution_kernel_ended(struct execution *x, struct kernel *s, int status);
 void execution_cell_gone(struct execution *x, const struct cell_usage *u);
 void execution_usage(struct execution *x, const struct cell_usage *u);

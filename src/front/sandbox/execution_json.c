@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execution_json.c - An execution as JSON: its events, its result, and the record that keeps them.
+ * execution_json.c - The result of an execution as JSON, and the record that keeps it.
  *
  * The record's result is an ExecResult, for a client that asks for it by id. The last event of the
  * stream has the form of the request that began it: a client that resumes a stream reads the same
@@ -14,51 +14,12 @@
 #include "base/json.h"
 #include "front/output/output_text.h"
 #include "front/output/stream_log.h"
-#include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
-#include "front/support/json_alloc.h"
 #include "front/support/refusal.h"
-
-/* ---- events -------------------------------------------------------------------------------- */
-
-const char *event_name(enum event_kind kind)
-{
-	static const char *const names[EVENT_KINDS_] = {
-		[EVENT_STDOUT] = "stdout",
-		[EVENT_STDERR] = "stderr",
-		[EVENT_DISPLAY] = "display",
-		[EVENT_RESULT] = "result",
-		[EVENT_ERROR] = "error",
-		[EVENT_INPUT_REQUEST] = "input_request",
-		[EVENT_CLEAR_OUTPUT] = "clear_output",
-	};
-
-	return names[kind];
-}
-
-void event_json(const struct event *ev, struct buf *out)
-{
-	struct json j;
-
-	if (ev->members) {
-		json_alloc_dump(out, ev->members);
-		return;
-	}
-	json_init(&j, out);
-	json_object_begin(&j);
-	json_key(&j, "data");
-	if (json_strn(&j, ev->text, ev->len)) {
-		json_key(&j, "data_base64");
-		json_base64(&j, ev->text, ev->len);
-	}
-	json_object_end(&j);
-	if (json_finish(&j) < 0 && !out->err)
-		out->err = -EMSGSIZE;
-}
 
 /* ---- ExecResult ---------------------------------------------------------------------------- */
 
@@ -173,17 +134,6 @@ void execution_exec_json(const struct execution *x, struct json *j)
 /* ---- the record ---------------------------------------------------------------------------- */
 
 #define ANSWER_MAX (128u << 20)
-
-bool execution_keep(struct execution *x, struct sandbox *s)
-{
-	x->record = record_new(&s->records, x->id, x->language->name,
-			       output_reserve(x->sandboxes->daemon->config.max_output));
-	if (!x->record)
-		return false;
-	x->streams[STREAM_STDOUT] = &x->record->out;
-	x->streams[STREAM_STDERR] = &x->record->err;
-	return true;
-}
 
 bool execution_readers_behind(struct execution *x)
 {

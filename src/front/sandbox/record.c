@@ -162,19 +162,8 @@ void record_started(struct record *r)
 	if (!r->asked_ms)
 		r->asked_ms = time_files_ms();
 	r->started_ms = time_now_ms();
-	record_event(r, "started", json, (size_t)n);
-}
-
-void record_event(struct record *r, const char *type, const char *json, size_t len)
-{
 	if (r->log)
-		stream_log_append(r->log, type, json, len);
-}
-
-void record_take(struct record *r, const char *type, struct buf *json)
-{
-	if (r->log)
-		stream_log_take(r->log, type, json);
+		stream_log_append(r->log, "started", json, (size_t)n);
 }
 
 void record_finish(struct record *r, const char *type, const char *status, const char *result,

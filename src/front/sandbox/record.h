@@ -74,13 +74,6 @@ bool record_stream(struct record *r, const struct stream_ops *ops, void *arg);
 void record_started(struct record *r);
 
 /*
- * record_event() - To the log, if there is one. Types that end are the caller's business: `done`
- * comes from record_finish().
- */
-void record_event(struct record *r, const char *type, const char *json, size_t len);
-void record_take(struct record *r, const char *type, struct buf *json); /* see stream_log_take() */
-
-/*
  * record_finish() - It is over. @result: the result object, which is kept. @event: that of the last
  * event, of @type `done` or `refused`. @status: static. The caller must not use @r afterwards.
  */

@@ -220,7 +220,8 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 		sandbox_step(s);
 		return;
 	}
-	if (policy_queue(s->sandboxes->admission, s->owner, &x->timeout_ms, &why) < 0) {
+	if (!x->admitted &&
+	    policy_queue(s->sandboxes->admission, s->owner, &x->timeout_ms, &why) < 0) {
 		execution_refuse_as(x, &why);
 		sandbox_step(s); /* without a name it was for this one alone */
 		return;

@@ -60,42 +60,6 @@ static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing
 	}
 }
 
-static void on_message(struct cell *r, struct kernel *kernel, const char *type, json_t *m)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	if (x && kernel->language == x->language)
-		execution_message(x, kernel, type, m);
-	else
-		execution_stray(kernel, type, m);
-}
-
-static void on_output(struct cell *r, struct kernel *kernel, enum kernel_stream stream,
-		      const char *data, size_t len)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	metric_add(M_OUTPUT_BYTES, len);
-	if (x) {
-		execution_output(x, stream, data, len);
-	} else if (s->name[0]) { /* of what an execution left behind */
-		tail_add(&s->log, data, len);
-		s->sandboxes->hooks->wires.background_output(s, kernel->language, stream, data,
-							     len);
-	}
-}
-
-static void on_drained(struct cell *r, struct kernel *kernel)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	if (x)
-		x->sandboxes->hooks->tools.drained(x, kernel);
-}
-
 static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
 {
 	struct sandbox *s = r->holder;
@@ -212,10 +176,10 @@ static const struct cell_ops sandbox_ops = {
 	.failed = on_failed,
 	.kernel_ready = on_kernel_ready,
 	.kernel_failed = on_kernel_failed,
-	.message = on_message,
+	.message = execution_message,
 	.stray = execution_stray,
-	.output = on_output,
-	.drained = on_drained,
+	.output = execution_output,
+	.drained = execution_drained,
 	.kernel_ended = on_kernel_ended,
 	.usage = on_usage,
 	.disk = on_disk,

@@ -116,7 +116,7 @@ TEST(events_go_before_the_record)
 
 	assert_true(record_stream(r, NULL, NULL));
 	record_started(r);
-	record_event(r, "stdout", "{}", 2);
+	stream_log_append(r->log, "stdout", "{}", 2);
 	finish(r);
 	assert_int_equal(stream_log_last(r->log), 3);
 	assert_true(stream_log_ended(r->log));

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execution_kernel.c - An execution's conversation with its kernel: code in, messages and text out.
+ * execution_events.c - The events of an execution, made from messages and text of its kernel.
  *
  * Text comes over descriptors 1 and 2 and is read up to a message before the message is looked at,
- * so what was printed before a picture is before it. A listener that does not keep up stops the
- * kernels of its cell until it does, or until the execution is to end: then they are read again, so
- * that they can hear of it, and what such a listener has no room for is only in the result.
- * Whatever is in a message is the code's own business and is passed on as JSON that was parsed and
- * written again; what there is too much of is counted.
+ * so text that was printed before a picture stays before it. A listener that does not keep up stops
+ * the kernels of its cell until it does, or until the execution is to end: then they are read
+ * again, so that the interrupt can reach them, and the events that such a listener has no room for
+ * are only in the result. The content of a message belongs to the code: it is passed on as JSON
+ * that was parsed and written again. Displays beyond the bound are counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,8 +20,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "front/cell/cell.h"
-#include "front/cell/image_use.h"
 #include "front/cell/kernel.h"
+#include "front/output/stream_log.h"
 #include "front/sandbox/event.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/hooks.h"
@@ -29,6 +29,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
+#include "front/support/metrics.h"
 
 #define DISPLAYS_MAX 64u
 #define ERROR_NAME_MAX 256u
@@ -40,53 +41,44 @@
 #define HELD_NS (1 * CLOCK_NS_PER_MS) /* so long */
 #define LATE_MAX (1u << 20) /* to a listener that does not keep up, while the execution ends */
 
-static void send_object(struct kernel *s, struct json *j, struct buf *b)
+/* ---- an event ------------------------------------------------------------------------------ */
+
+const char *event_name(enum event_kind kind)
 {
-	if (json_finish(j) < 0 && !b->err)
-		b->err = -EMSGSIZE;
-	kernel_pipes_send(&s->pipes, b);
+	static const char *const names[EVENT_KINDS_] = {
+		[EVENT_STDOUT] = "stdout",
+		[EVENT_STDERR] = "stderr",
+		[EVENT_DISPLAY] = "display",
+		[EVENT_RESULT] = "result",
+		[EVENT_ERROR] = "error",
+		[EVENT_INPUT_REQUEST] = "input_request",
+		[EVENT_CLEAR_OUTPUT] = "clear_output",
+	};
+
+	return names[kind];
 }
 
-void execution_send(struct execution *x, struct kernel *s)
+void event_json(const struct event *ev, struct buf *out)
 {
-	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
 	struct json j;
-	char name[32];
-	const char *key;
-	json_t *value, *image_env = s->cell->image->env;
 
-	(void)snprintf(name, sizeof(name), "<execution-%" PRIu64 ">", x->sandbox->executions);
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "type", "execute");
-	json_member_str(&j, "id", x->id);
-	json_member_str(&j, "name", name);
-	json_key(&j, x->is_query ? "query" : "code");
-	if (x->is_query)
-		json_raw(&j, x->code, x->code_len);
-	else
-		(void)json_strn(&j, x->code, x->code_len);
-	if (x->language->id == LANG_PYTHON && !s->env_sent && (s->cell->env || image_env)) {
-		json_key(&j, "env");
-		json_object_begin(&j);
-		json_object_foreach(image_env, key, value)
-		{
-			if (!json_object_get(s->cell->env, key))
-				json_member_str(&j, key, json_string_value(value));
-		}
-		json_object_foreach(s->cell->env, key, value)
-			json_member_str(&j, key, json_string_value(value));
-		json_object_end(&j);
+	if (ev->members) {
+		json_alloc_dump(out, ev->members);
+		return;
 	}
-	s->env_sent = true;
-	if (x->look)
-		json_member_bool(&j, "files", true);
-	if (x->count)
-		json_member_uint(&j, "count", x->count);
-	x->sandboxes->hooks->tools.write(x, &j);
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_key(&j, "data");
+	if (json_strn(&j, ev->text, ev->len)) {
+		json_key(&j, "data_base64");
+		json_base64(&j, ev->text, ev->len);
+	}
 	json_object_end(&j);
-	send_object(s, &j, &b);
+	if (json_finish(&j) < 0 && !out->err)
+		out->err = -EMSGSIZE;
 }
+
+/* ---- to the listeners ---------------------------------------------------------------------- */
 
 /* Also those of the other languages: what they print goes to the same listener. */
 static void pause_kernels(const struct execution *x, bool pause)
@@ -135,7 +127,7 @@ static void send_event(struct execution *x, const struct event *ev, size_t size)
 	if (x->late > LATE_MAX)
 		return;
 	if (has_log(x))
-		record_take(x->record, event_name(ev->kind), &b);
+		stream_log_take(x->record->log, event_name(ev->kind), &b);
 	if (has_listener(x))
 		x->sink->event(x, ev);
 	if (x->phase == X_RUNNING && congested(x))
@@ -196,8 +188,7 @@ static void emit_text(struct execution *x, enum kernel_stream stream, const char
 	}
 }
 
-/* Text that was written before this event comes before it. */
-static void emit(struct execution *x, enum event_kind kind, const json_t *members, size_t size)
+void execution_emit(struct execution *x, enum event_kind kind, const json_t *members, size_t size)
 {
 	struct event ev = { .kind = kind, .members = members };
 
@@ -215,7 +206,7 @@ void execution_flush(struct execution *x)
 			send_text(x, stream, "", 0, true);
 }
 
-void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
+static void put_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
 {
 	spool_append(x->streams[stream], data, len);
 	if (x->sandbox->name[0])
@@ -244,7 +235,7 @@ static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 		if (x->n_displays++)
 			(void)buf_puts(&x->displays, ",");
 		(void)buf_append(&x->displays, buf_str(&item), item.len);
-		emit(x, EVENT_DISPLAY, kept, item.len);
+		execution_emit(x, EVENT_DISPLAY, kept, item.len);
 	}
 	json_decref(kept);
 	kernel_acknowledge(s);
@@ -307,14 +298,13 @@ static void on_error(struct execution *x, const json_t *m)
 	{
 		if (!json_is_string(line) || x->sink->errors_apart)
 			continue;
-		execution_output(x, STREAM_STDERR, json_string_value(line),
-				 json_string_length(line));
+		put_output(x, STREAM_STDERR, json_string_value(line), json_string_length(line));
 		if (json_string_length(line) == 0 ||
 		    json_string_value(line)[json_string_length(line) - 1] != '\n')
-			execution_output(x, STREAM_STDERR, "\n", 1);
+			put_output(x, STREAM_STDERR, "\n", 1);
 	}
 	if (kept)
-		emit(x, EVENT_ERROR, kept, x->error.len);
+		execution_emit(x, EVENT_ERROR, kept, x->error.len);
 	json_decref(kept);
 }
 
@@ -334,99 +324,8 @@ static void on_result(struct execution *x, const json_t *m)
 	if (json_object_size(json_object_get(m, "metadata")) > 0)
 		x->result_metadata = json_incref(json_object_get(m, "metadata"));
 	if (bundle)
-		emit(x, EVENT_RESULT, bundle, x->result.len);
+		execution_emit(x, EVENT_RESULT, bundle, x->result.len);
 	json_decref(bundle);
-}
-
-/* The next line of the text that came with the request. */
-static bool next_line(struct execution *x, const char **line, size_t *len)
-{
-	const char *at = x->stdin_text + x->stdin_at;
-	const char *nl = strchr(at, '\n');
-
-	if (!*at)
-		return false;
-	*line = at;
-	*len = nl ? (size_t)(nl - at) : strlen(at);
-	x->stdin_at += *len + (nl ? 1 : 0);
-	return true;
-}
-
-static void answer_input(struct kernel *s, int64_t id, const char *value, size_t len,
-			 const char *error, bool eof)
-{
-	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
-	struct json j;
-
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "type", "input_response");
-	json_member_int(&j, "id", id);
-	if (value) {
-		json_key(&j, "value");
-		(void)json_strn(&j, value, len);
-	}
-	if (error)
-		json_member_str(&j, "error", error);
-	if (eof)
-		json_member_bool(&j, "eof", true);
-	json_object_end(&j);
-	send_object(s, &j, &b);
-}
-
-static void on_input(struct execution *x, struct kernel *s, const json_t *m)
-{
-	int64_t id = json_integer_value(json_object_get(m, "id"));
-	const char *line;
-	size_t len;
-
-	if (x->has_stdin) {
-		bool more = next_line(x, &line, &len);
-
-		answer_input(s, id, more ? line : NULL, more ? len : 0, NULL, !more);
-	} else if (x->sink->can_answer && !x->cancelled) {
-		json_t *members = json_copy((json_t *)m);
-
-		if (!members || json_object_del(members, "type") < 0) {
-			json_decref(members);
-			answer_input(s, id, NULL, 0, "there is no memory to ask", false);
-			return;
-		}
-		if (x->sink->patient && !x->asked)
-			execution_hold(x);
-		x->asked = true;
-		x->question = id;
-		emit(x, EVENT_INPUT_REQUEST, members, 0);
-		json_decref(members);
-	} else {
-		answer_input(s, id, NULL, 0,
-			     "input() has nobody to ask here: pass the text as \"stdin\" with the "
-			     "request, or use the WebSocket",
-			     false);
-	}
-}
-
-void execution_answer(struct execution *x, int64_t id, const char *value, const char *error)
-{
-	struct cell *r = x->sandbox ? x->sandbox->cell : NULL;
-
-	if (x->asked && x->sink->patient)
-		execution_release(x);
-	x->asked = false;
-	if (r && x->phase == X_RUNNING && r->kernels[x->language->id].attached)
-		answer_input(&r->kernels[x->language->id], id, value, value ? strlen(value) : 0,
-			     error, false);
-}
-
-void execution_leave(struct execution *x)
-{
-	static const struct sink nobody = { .congested = execution_readers_behind };
-
-	if (x->asked)
-		execution_answer(x, x->question, NULL,
-				 "input() has nobody to ask: the client left");
-	x->sink = &nobody;
-	x->user = NULL;
 }
 
 static void on_execution_done(struct execution *x, struct kernel *s, const json_t *m)
@@ -456,13 +355,13 @@ void execution_stray(struct kernel *s, const char *type, json_t *m)
 	if (strcmp(type, "display") == 0)
 		kernel_acknowledge(s);
 	else if (strcmp(type, "input_request") == 0)
-		answer_input(s, json_integer_value(json_object_get(m, "id")), NULL, 0,
-			     "nobody can be asked after the end of an execution", false);
+		execution_answer_input(s, json_integer_value(json_object_get(m, "id")), NULL, 0,
+				       "nobody can be asked after the end of an execution", false);
 	else if (strcmp(type, "rpc_request") == 0)
 		holder->sandboxes->hooks->tools.stray(s, m);
 }
 
-void execution_message(struct execution *x, struct kernel *s, const char *type, json_t *m)
+static void on_message(struct execution *x, struct kernel *s, const char *type, json_t *m)
 {
 	if (x->phase == X_JUDGING || x->phase == X_DONE) {
 		execution_stray(s, type, m);
@@ -478,7 +377,7 @@ void execution_message(struct execution *x, struct kernel *s, const char *type, 
 	} else if (strcmp(type, "error") == 0) {
 		on_error(x, m);
 	} else if (strcmp(type, "input_request") == 0) {
-		on_input(x, s, m);
+		execution_asks(x, s, m);
 	} else if (strcmp(type, "install_request") == 0) {
 		x->sandbox->sandboxes->hooks->packages.request(x->sandbox, s, m);
 	} else if (strcmp(type, "rpc_request") == 0 || strcmp(type, "rpc_cancel") == 0) {
@@ -488,7 +387,50 @@ void execution_message(struct execution *x, struct kernel *s, const char *type, 
 			json_pack("{s:b}", "wait", json_is_true(json_object_get(m, "wait")));
 
 		if (members)
-			emit(x, EVENT_CLEAR_OUTPUT, members, 0);
+			execution_emit(x, EVENT_CLEAR_OUTPUT, members, 0);
 		json_decref(members);
 	}
+}
+
+/* ---- from the cell ------------------------------------------------------------------------- */
+
+static struct execution *running_in(const struct cell *r)
+{
+	const struct sandbox *s = r->holder;
+
+	return s->running ? s->head : NULL;
+}
+
+void execution_message(struct cell *r, struct kernel *kernel, const char *type, json_t *m)
+{
+	struct execution *x = running_in(r);
+
+	if (x && kernel->language == x->language)
+		on_message(x, kernel, type, m);
+	else
+		execution_stray(kernel, type, m);
+}
+
+void execution_output(struct cell *r, struct kernel *kernel, enum kernel_stream stream,
+		      const char *data, size_t len)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running_in(r);
+
+	metric_add(M_OUTPUT_BYTES, len);
+	if (x) {
+		put_output(x, stream, data, len);
+	} else if (s->name[0]) { /* of a task that an execution left running */
+		tail_add(&s->log, data, len);
+		s->sandboxes->hooks->wires.background_output(s, kernel->language, stream, data,
+							     len);
+	}
+}
+
+void execution_drained(struct cell *r, struct kernel *kernel)
+{
+	struct execution *x = running_in(r);
+
+	if (x)
+		x->sandboxes->hooks->tools.drained(x, kernel);
 }
