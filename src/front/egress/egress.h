@@ -117,4 +117,12 @@ void egress_again(struct gate_link *l);
 /* egress_event() - For gate_link.on_event. */
 void egress_event(struct gate_link *l, uint32_t id, const struct gate_event *ev);
 
+/* ---- between its files --------------------------------------------------------------------- */
+
+/* egress_apply() - Bring @list to the gate, for g->cell; egress_applied() follows, perhaps at once.
+ * A reference to @list is taken. */
+void egress_apply(struct egress *g, json_t *list);
+/* egress_applied() - The gate has g->list; or, with @why, it has what it had before. */
+void egress_applied(struct egress *g, const struct refusal *why);
+
 #endif
