@@ -7,10 +7,10 @@
  * at the end, then the socket closes with 1000. In: binary messages are its input;
  * {"type":"resize","rows":R,"cols":C}, {"type":"eof"}.
  *
- * Everybody who is attached has a place in the stream. Who is up to date is handed what comes; who
- * is not reads from the spool as fast as its connection allows. One that was up to date and then
- * falls behind by more than 4 MiB is sent away with 1013, and can come back with the offset that it
- * has reached. Leaving does nothing to the process.
+ * Every attached client has an offset in the stream. A client at its end gets each new piece at
+ * once; any other reads from the spool as fast as its connection allows. A client that was at the
+ * end and then falls behind by more than 4 MiB is closed with 1013, and can come back with the
+ * offset that it has reached. Leaving does nothing to the process.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_output.c - What was done in a sandbox lately, and what came of it. */
+/* handle_output.c - The latest executions of a sandbox, their results and output. */
 #include <string.h>
 
 #include "base/buf.h"

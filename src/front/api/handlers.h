@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handlers.h - What the routes call: one function per row of the tables (routes.h).
+ * handlers.h - The handlers of the routes: one function per row of the tables (routes.h).
  *
  * A handler is called when the request is complete, the caller was let in, and the query holds only
  * declared parameters. It answers exactly once, now or later (net/http.h).
@@ -13,7 +13,7 @@ struct mcp;
 struct notebooks;
 struct services;
 
-/* Whoever defines it before means something else by the same list: tests, empty functions. */
+/* A test that defines it first makes something else of the same list: empty functions. */
 #ifndef HANDLER_OF
 #define HANDLER_OF(state, name) void name(struct state *state, struct http_exchange *x)
 #endif

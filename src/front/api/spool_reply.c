@@ -2,9 +2,9 @@
 /*
  * spool_reply.c - Answers from a spool.
  *
- * A search looks at a few megabytes per round of the loop, so that a long one keeps nobody else
- * waiting. What it searches may be removed in between; so it holds no pointer to it, and asks for
- * it again each time.
+ * A search looks at a few megabytes per round of the loop, so that a long one does not delay other
+ * requests. The spool may be removed in between; so the search keeps no pointer to it, and looks it
+ * up again each time.
  */
 #include "front/api/spool_reply.h"
 
@@ -118,7 +118,7 @@ static void finish(struct search *s, const struct spool *spool, bool more)
 	struct buf out;
 
 	json_array_end(&s->j);
-	/* What is not kept was not looked at, and can not be. */
+	/* Bytes that are not kept cannot be searched. */
 	json_member_bool(&s->j, "truncated", more || spool->kept < spool->bytes);
 	if (more)
 		json_member_uint(&s->j, "next_offset", s->at.offset);

@@ -22,8 +22,8 @@ struct http_exchange;
 enum stream_format { STREAM_NONE, STREAM_SSE, STREAM_NDJSON };
 
 /*
- * stream_format_of() - What Accept asks for; @wanted (the member `stream` of a body) makes SSE of
- * an Accept that names neither.
+ * stream_format_of() - The format that Accept asks for; @wanted (the member `stream` of a body)
+ * makes SSE of an Accept that names neither.
  */
 enum stream_format stream_format_of(const struct http_exchange *x, bool wanted);
 

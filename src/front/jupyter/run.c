@@ -2,10 +2,10 @@
 /*
  * run.c - execute_request: an execution whose events are messages.
  *
- * execute_input, what the code says, execute_reply; busy before and idle after (request.c). A limit
- * that was hit is an error as any exception is, with its cause as name. An interpreter that ended
- * says `restarting`: the next code finds a new one. The reply says it as well (`state`), because
- * whoever waits for that alone would have to guess.
+ * execute_input, the output of the code, execute_reply; busy before and idle after (request.c). A
+ * limit that was hit is an error as any exception is, with its cause as name. When an interpreter
+ * ended, its status is `restarting`: the next code finds a new one. The reply has that as well
+ * (`state`), because a client that waits only for the reply would have to guess.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +196,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
 	struct jkernel *k = r->kernel;
-	/* What was asked before a restart is aborted by that. */
+	/* A restart has already aborted the requests before it. */
 	bool stop = r->failed && r != k->cut && flag(r->content, "stop_on_error", true);
 	struct json j;
 
@@ -229,7 +229,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 	jrequest_end(r);
 }
 
-/* What is left, for a person who wants to go on. */
+/* The state that is left, for a person who wants to go on. */
 static const char *left_of(const struct execution *x)
 {
 	if (x->cell_gone)
@@ -238,7 +238,7 @@ static const char *left_of(const struct execution *x)
 				 "variables are kept";
 }
 
-/* The code's own error, if it has said one, stays above it as the traceback; without @name it keeps
+/* The code's own error, if it reported one, stays above it as the traceback; without @name it keeps
  * its name, too. */
 static void end_with(struct jrequest *r, const char *name, const char *value)
 {
@@ -261,8 +261,8 @@ static void end_with(struct jrequest *r, const char *name, const char *value)
 
 /*
  * An exception of the code's own keeps its name, with the limit that it may have run into below it.
- * What was ended from outside is named after that: the exception is then only how the code heard of
- * it.
+ * An execution that was ended from outside has the name of that cause: the exception is then only
+ * how the code noticed it.
  */
 static void judge_end(struct execution *x, struct jrequest *r)
 {

@@ -21,8 +21,8 @@ extern const struct embed_file skill_files[];
 /* As in the head of SKILL.md. */
 #define NAME "caisson-sandbox"
 #define ABOUT                                                                                      \
-	"Run code in sealed sandboxes and read its results. Use when code has to be executed, a "  \
-	"program tried or data analysed with the tools of Caisson."
+	"Run code in Caisson's sealed sandboxes and read its results. Use to run code, try "       \
+	"programs, analyse data."
 
 /* ---- its files as resources ---------------------------------------------------------------- */
 

@@ -69,7 +69,7 @@ static bool take_integer(const json_t *body, const char *name, uint64_t unit, ui
 	return differs;
 }
 
-/* What the whole machine has is the most that one sandbox may be promised. */
+/* One sandbox may be promised at most what the whole machine has. */
 static int check_machine(const struct cell_limits *l, struct refusal *r)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -115,8 +115,7 @@ static int take_egress(const json_t *body, struct sandbox_spec *ret, struct refu
 		      e.msg);
 }
 
-/* What the store could not keep would otherwise be found out when it is too late to name a field.
- */
+/* Refuse a spec that the store cannot keep while the refusal can still name a field. */
 static int check_size(const struct admission *a, const struct sandbox_spec *s, struct refusal *r)
 {
 	_buf_ struct buf b = BUF_INIT(STORE_JSON_MAX);

@@ -11,8 +11,8 @@
 #include "front/policy/secret_use.h"
 #include "front/support/refusal.h"
 
-/* What was taken already: the same again is nothing, the same name in both ways is a contradiction.
- */
+/* Compare with the secrets taken already: the same again is known, the same name in both ways is a
+ * contradiction. */
 static int check_before(const json_t *taken, const struct secret_use *u, bool *ret_known,
 			struct refusal *r)
 {

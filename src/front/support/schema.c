@@ -272,7 +272,7 @@ static bool check_string(const json_t *v, const struct field *f, struct schema_e
 			_buf_ struct buf list = BUF_INIT(sizeof(e->hint));
 
 			(void)fail(e, REFUSAL_INVALID, "invalid_value", f->name,
-				   "'%s' is none of its values", f->name);
+				   "'%s' has an invalid value", f->name);
 			for (n = 0; f->values[n]; n++)
 				(void)buf_printf(&list, "%s%s", n ? ", " : "", f->values[n]);
 			hint(e, "one of: %s", buf_str(&list));
