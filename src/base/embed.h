@@ -18,7 +18,7 @@ struct embed_file {
 	size_t len;
 };
 
-/* embed_find() - By name; NULL when there is none. */
+/* embed_find() - By name; NULL: unknown. */
 static inline const struct embed_file *embed_find(const struct embed_file *files, const char *name)
 {
 	for (; files->name; files++)

@@ -23,7 +23,7 @@ struct fetcher {
 	CURLM *multi;
 	struct timer timer;
 	unsigned int live;          /* requests that were begun and are not freed */
-	void (*on_none)(void *arg); /* there is none any more */
+	void (*on_none)(void *arg); /* the last one was freed */
 	void *arg;
 };
 

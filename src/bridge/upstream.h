@@ -63,7 +63,7 @@ struct wire_ops {
 	/* 0, -EBUSY: too much waits already, -ENOMEM. */
 	int (*send)(struct wire *w, const struct wire_message *m, struct err *e);
 	/* The answer is not wanted any more, or @answered: it is here. Closes a connection that is
-	 * only for it. NULL: there is none. */
+	 * only for it. NULL: such a wire has no connection to close. */
 	void (*abandon)(struct wire *w, uint64_t id, bool answered);
 	/* The handshake of a legacy server is over. @listen: it may send notifications. Or NULL. */
 	void (*settle)(struct wire *w, const char *version, bool listen);

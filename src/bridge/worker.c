@@ -233,7 +233,7 @@ static void reap(struct supervisor *s)
 		}
 }
 
-/* Until the worker has ended, or for @ms when there is none. */
+/* Until the worker has ended, or for @ms without a worker. */
 static void wait_for(struct supervisor *s, int ms)
 {
 	bool any = s->worker > 0;

@@ -96,7 +96,7 @@ void manifest_drop(struct manifest *m, struct manifest_line *line);
 /* manifest_parse() - The content of a file. Pure. 0, -EBADMSG or -ENOMEM. */
 int manifest_parse(const char *text, size_t len, struct manifest *ret);
 
-/* manifest_read() - Of the job's workspace. -ENOENT: there is none. */
+/* manifest_read() - Of the job's workspace. -ENOENT: it has no manifest. */
 int manifest_read(const struct job *j, struct manifest *ret, struct err *e);
 /* manifest_write() - @kept: it counts; otherwise BUCKET_KEEP has to follow. */
 int manifest_write(const struct job *j, bool kept, const struct manifest *m, struct err *e);

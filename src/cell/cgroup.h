@@ -51,7 +51,7 @@ struct cgroup_site {
 	/* Paths before a cell's name, distinct: co-mounted controllers share one. */
 	char prefix[CGROUP_DIRS_MAX][CGROUP_PATH_MAX];
 	int8_t dir_of[CGROUP_ROLES_]; /* role -> index in prefix[], -1 when absent */
-	/* v2: the cgroup that cgroup_site_prepare() has to empty first, "" when there is none. */
+	/* v2: the cgroup that cgroup_site_prepare() has to empty first, or "". */
 	char vacate[CGROUP_PATH_MAX];
 };
 
@@ -135,7 +135,7 @@ int cgroup_clone_fd(const struct cgroup *c);
 int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
 
 /* cgroup_gauges() - Open the files that show the use of resources, for a reader without rights; -1
- * where there is none. Return: 1u << gauge of those opened. */
+ * where a file is missing. Return: 1u << gauge of those opened. */
 uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_]);
 
 int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e);

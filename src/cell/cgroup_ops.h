@@ -90,7 +90,7 @@ bool cgroup_join(char *ret, const char *a, const char *b);
 
 /* ---- cgroup.c: shared by v1 and v2 ---- */
 
-/* cgroup_dir() - Descriptor of the directory that has @role, -1 when there is none. */
+/* cgroup_dir() - Descriptor of the directory that has @role, -1 when no directory has it. */
 int cgroup_dir(const struct cgroup *c, enum cgroup_role role);
 
 /* cgroup_parent() - The directory above @path, into a CGROUP_PATH_MAX buffer.
@@ -120,7 +120,7 @@ uint32_t cgroup_quota_milli(uint64_t quota_us, uint64_t period_us);
 /* ---- operations that differ between the versions ---- */
 
 struct cgroup_ops {
-	/* Make the base and let it hand out controllers, NULL where there is none. Repeatable;
+	/* Make the base and let it hand out controllers. NULL: no base to make. Repeatable;
 	 * -ENOENT: another process removed it meanwhile. */
 	int (*base)(const char *base, struct err *e);
 	/* Write limits of new directories. 0 or -errno. memory: also when 0, for "no limit". */

@@ -36,7 +36,7 @@ struct power_user {
 	gid_t gid;
 };
 
-/* power_user() - For root the user @name, or @id where there is none; for others uid 0. */
+/* power_user() - For root the user @name, or @id where that user is missing; others: uid 0. */
 int power_user(const char *name, uid_t id, struct power_user *ret, struct err *e);
 
 /*

@@ -85,7 +85,7 @@ struct index_files {
 };
 
 /* index_read() - The pairs of the file @dir@name, if it is there, bounded, and of ours or root's.
- * @dir: NULL: there is none. */
+ * @dir: NULL: read nothing. */
 void index_read(struct index_files *f, const char *dir, const char *name);
 
 /* index_take() - Use this one; or be off, with the reason. */

@@ -49,7 +49,7 @@ void stream_close(struct stream *s);
 /* stream_active() - Is there anything left to do? */
 bool stream_active(const struct stream *s);
 
-/* stream_poll() - Fill one pollfd with the event to wait for; its fd is -1 when there is none. */
+/* stream_poll() - Fill one pollfd with the event to wait for; its fd is -1 without an event. */
 void stream_poll(const struct stream *s, struct pollfd *p);
 
 /* stream_step() - Move bytes after poll() reported @revents. */

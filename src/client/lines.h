@@ -44,7 +44,7 @@ int lines_end(struct lines *l);
 
 /*
  * lines_id() - Of a skipped line: the number behind "id": in its last bytes, else in its first; 0:
- * there is none. It is the JSON-RPC request that the line probably answers.
+ * not found. It is the JSON-RPC request that the line probably answers.
  */
 uint64_t lines_id(const struct lines *l);
 

@@ -58,7 +58,7 @@ struct result {
 	enum result_cause cause;
 	int exit_code;        /* as a shell would give it */
 	int signo;            /* that ended the program, 0 none */
-	uint64_t limit, peak; /* of the cause, in its unit; 0 when there is none */
+	uint64_t limit, peak; /* of the cause, in its unit; 0 without one */
 	uint32_t limits_hit; /* 1u << enum result_cause: limits that were touched, also by an ok run
 			      */
 	char hint[256];      /* one line that a person or a model can act on; empty when ok */

@@ -19,7 +19,7 @@ struct err;
 struct warden_cell {
 	uint32_t handle;
 	int channel;        /* to its init; the caller's */
-	uint32_t host_base; /* host id of the cell's id 0; 0 when there is none */
+	uint32_t host_base; /* host id of the cell's id 0; 0 without a range */
 };
 
 struct warden_client {

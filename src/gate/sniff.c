@@ -299,8 +299,8 @@ static bool take_authority(struct sniff *h, const char *p, size_t n)
 	return true;
 }
 
-/* The value of Host in a head that the prescan accepted, so its lines end with CR LF. False: there
- * is none. */
+/* The value of Host in a head that the prescan accepted, so its lines end with CR LF. False: the
+ * head has no Host. */
 static bool find_host(const char *p, const char *end, struct span *ret)
 {
 	while ((p = memchr(p, '\n', (size_t)(end - p))) && end - ++p > 5)

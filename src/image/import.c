@@ -112,7 +112,7 @@ static bool has_tag(const json_t *entry, const char *tag)
 	return strcmp(own, tag) == 0 || (colon && strcmp(colon + 1, tag) == 0);
 }
 
-/* The entries with this tag; all entries when there is none. Their names must not differ. */
+/* The entries with this tag; all entries if no entry has it. Their names must not differ. */
 static json_t *narrow(const json_t *list, const char *tag, struct err *e)
 {
 	json_t *some = json_array(), *entry;

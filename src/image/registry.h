@@ -31,7 +31,7 @@ struct creds {
 
 /*
  * creds_parse() - The credentials for @host in a config.json. Pure.
- * Return: 0, also when there are none; -EBADMSG.
+ * Return: 0, also without credentials for @host; -EBADMSG.
  */
 int creds_parse(const char *text, size_t len, const char *host, struct creds *ret, struct err *e);
 

@@ -86,7 +86,7 @@ static int prime_libraries(struct err *e)
 	return digest_of("", 0, warm) < 0 ? err_say(e, -ENOMEM, "no SHA-256") : 0;
 }
 
-/* @store: -1 when there is none, and so nothing to read. */
+/* @store: -1: no image store, and so nothing to read. */
 static int enter_jail(int store, struct err *e)
 {
 	const struct landlock_dir dir = { store, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };

@@ -323,7 +323,7 @@ static void on_event(struct watcher *w, const struct inotify_event *e)
 
 /*
  * One buffer of events, reported before more is read: code can make events faster than they are
- * reported, and a worker that reads until there are none would neither report nor notice that the
+ * reported, and a worker that reads until the last one would neither report nor notice that the
  * host hung up. 1: there may be more, 0: none for now, else -errno.
  */
 static int read_events(struct watcher *w)

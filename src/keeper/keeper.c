@@ -294,7 +294,7 @@ static void on_signal(struct keeper *k)
 	reap(k);
 }
 
-/* Until the front has ended, or for @ms when there is none (-1: for ever), or until told to end. */
+/* Until the front has ended, or for @ms without a front (-1: for ever), or until told to end. */
 static void wait_for_front(struct keeper *k, int ms)
 {
 	bool any = k->front > 0;

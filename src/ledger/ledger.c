@@ -38,7 +38,7 @@
 
 struct ledger {
 	int dirfd;
-	int fd; /* the current file; -1 when there is none yet */
+	int fd; /* the current file; -1 before the first */
 	struct chain chain;
 	struct buf line;
 	struct chain_link head;

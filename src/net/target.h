@@ -20,7 +20,7 @@ struct target {
 	/* Undecoded; "*" for the asterisk form; empty: an absolute form without one. */
 	const char *path;
 	size_t path_len;
-	const char *query; /* after '?'; NULL when there is none */
+	const char *query; /* after '?'; NULL without one */
 	size_t query_len;
 };
 

@@ -104,7 +104,7 @@ int api_socket(const struct remote_options *o, char *path, size_t size, struct e
 /*
  * api_token() - From --token-file, else from CAISSON_TOKEN. A file may have the form of the
  * daemon's own (NAME:TOKEN); its first line counts. Other users must not be able to read it.
- * @ret: NULL when there is none; end it with api_wipe().
+ * @ret: NULL without a token; end it with api_wipe().
  */
 int api_token(const struct remote_options *o, char **ret, struct err *e);
 void api_wipe(char *token); /* NULL is fine */

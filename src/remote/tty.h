@@ -37,7 +37,7 @@ void tty_style(const char *code);
 
 /*
  * tty_signals() - A signalfd for SIGINT, SIGTERM and SIGHUP, which are blocked from now on; with
- * @terminal also for SIGQUIT, SIGWINCH, SIGTSTP and SIGCONT. Negative: there is none.
+ * @terminal also for SIGQUIT, SIGWINCH, SIGTSTP and SIGCONT. Negative: it could not be made.
  */
 int tty_signals(bool terminal);
 /* tty_signal() - The next signal of such a descriptor; 0: none. */

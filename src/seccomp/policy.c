@@ -117,7 +117,7 @@ static bool more(const struct parser *ps)
 	return ps->next.len > 0 && !ps->next.first_column;
 }
 
-/* The next word of the directive; an empty one, and an error, when there is none. */
+/* The next word of the directive; at its end an empty one, and an error. */
 static struct word take(struct parser *ps, const char *what)
 {
 	struct word w;

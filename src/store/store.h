@@ -164,7 +164,7 @@ struct store_key {
 typedef void store_key_fn(const struct store_key *k, void *arg);
 
 /*
- * store_key_get() - Return: 0 when there is none, or it is older than STORE_KEY_LIFE_MS at @now;
+ * store_key_get() - Return: 0 when it is missing, or older than STORE_KEY_LIFE_MS at @now;
  * 1, after @fn; or -errno. @fn must not call the store.
  */
 int store_key_get(struct store *s, const char *owner, const char *key, const char *route,
@@ -260,7 +260,7 @@ int store_note_put(struct store *s, const struct store_note_place *p, struct sto
 /* @fn must not call the store; non-zero ends an enumeration and is returned by it. */
 typedef int store_note_fn(const struct store_note *n, void *arg);
 
-/* store_note_get() - Return: 0 when there is none; 1, after @fn; or -errno. */
+/* store_note_get() - Return: 0 when it is missing; 1, after @fn; or -errno. */
 int store_note_get(struct store *s, const struct store_note_place *p, const char *key,
 		   store_note_fn *fn, void *arg, struct err *e);
 /* store_note_each() - In the order in which they were first put. */

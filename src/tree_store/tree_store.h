@@ -47,7 +47,7 @@ int tree_store_main(const struct tree_store *t, int argc, char **argv);
 /*
  * tree_store_receive() - One request of @size bytes, which begins with its version.
  * @ret_fd: the descriptor that came with it, or -1
- * Return: 1, 0 when there is none now, -1 when the front is gone or sent something else.
+ * Return: 1, 0 when no request is waiting, -1 when the front is gone or sent something else.
  */
 int tree_store_receive(void *request, size_t size, uint32_t version, int *ret_fd);
 

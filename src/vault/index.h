@@ -27,7 +27,7 @@ enum index_kind { INDEX_PIP, INDEX_NPM, INDEX_KINDS };
 
 enum index_key { INDEX_USER, INDEX_PASSWORD, INDEX_TOKEN, INDEX_KEYS };
 
-/* Each empty when there is none. Wipe it: index_keys_wipe(). */
+/* A missing key is empty. Wipe it: index_keys_wipe(). */
 struct index_keys {
 	char value[INDEX_KEYS][INDEX_KEY_MAX];
 };

@@ -137,7 +137,7 @@ static int from_variables(struct vault *v, const char *prefix, char **env, struc
 	return r < 0 ? err_wrap(e, "--secrets-env %s", prefix) : 0;
 }
 
-/* A copy of @sealed, which is closed, that programs inherit; -1 when there is none. */
+/* A copy of @sealed, which is closed, that programs inherit; -1 when @sealed is -1. */
 static int inherited(int sealed, struct err *e)
 {
 	_fd_ int from = sealed;

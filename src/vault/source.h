@@ -48,8 +48,8 @@ const char *source_prefix_problem(const char *prefix);
 /*
  * source_hide() - For the program that becomes the daemon: take variables with @prefix (NULL: none)
  * out of @env, which is changed in place, and put them, and the secrets of @lines (vault.h), into a
- * memfd that is inherited. Return: its descriptor, -1 when there are none, or another negative
- * errno with a message.
+ * memfd that is inherited. Return: its descriptor, -1 without variables and secrets, or another
+ * negative errno with a message.
  */
 int source_hide(const char *prefix, char **env, const char *lines, struct err *e);
 
@@ -60,8 +60,7 @@ int source_hide(const char *prefix, char **env, const char *lines, struct err *e
 /*
  * source_hide_s3() - Take AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the
  * keys of COREASON_SANDBOX_S3_, out of @env, which is changed in place. Return: a descriptor that
- * is inherited, with lines of s3/sign.h; -1 when there are none; another negative errno with a
- * message.
+ * is inherited, with lines of s3/sign.h; -1 without keys; another negative errno with a message.
  */
 int source_hide_s3(char **env, struct err *e);
 

@@ -183,7 +183,7 @@ int zygote_adopt(struct cell *c, pid_t pid, struct err *e);
 
 /*
  * zygote_end() - Kill it and every process that it forked that is not in a cell. Does not wait: its
- * cgroup and record go to @remains. Return: the pid to wait for, 0 when there is none.
+ * cgroup and record go to @remains. Return: the pid to wait for, or 0.
  */
 pid_t zygote_end(struct zygote *z, struct remains_list *remains);
 

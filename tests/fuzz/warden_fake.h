@@ -80,7 +80,7 @@ uint64_t clock_now_ns(void)
 	return fake_now_ns;
 }
 
-/* At its end the warden waits for processes; here there are none, and a second is soon over. */
+/* At its end the warden waits for processes; here it has none, and a second is soon over. */
 int usleep(useconds_t us)
 {
 	(void)us;

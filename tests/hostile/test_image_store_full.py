@@ -87,7 +87,7 @@ def test_image_store_full(place, stopped_by):
 
         free(store)
         assert caisson_image("pull", store, "--quiet", registry.ref).returncode == 0
-        fill(store)  # removing images makes room when there is none
+        fill(store)  # removing images makes room on a full disk
         assert caisson_image("rm", store, registry.ref).returncode == 0
         free(store)
         assert caisson_image("prune", store).returncode == 0 and names_in(store) == before, "rm left something"

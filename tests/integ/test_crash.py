@@ -350,7 +350,7 @@ def test_odd_things_in_the_journal_do_no_harm(state):
 
 
 def test_slot_that_is_taken_is_not_used(state):
-    """4096 slots, all but a few locked by others: the cell finds a free one, and reports when there is none."""
+    """4096 slots, all but a few locked by others: the cell finds a free one, and reports when all are taken."""
     cells = state / "cells"
     cells.mkdir(parents=True)
     state.chmod(0o700)

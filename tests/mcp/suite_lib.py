@@ -2,7 +2,7 @@
 """suite_lib.py - The protocol's conformance suite: brought here by npm, run, and its findings read.
 
 Nothing is vendored: package-lock.json pins every package by its hash, and npm installs them into the build directory.
-The suite needs Node 22 or later; where there is none, one comes with it.
+The suite needs Node 22 or later; a machine without it gets one with the suite.
 """
 import hashlib
 import json

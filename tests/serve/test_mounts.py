@@ -184,7 +184,7 @@ def test_a_session_whose_mount_is_gone_is_not_continued_without_it(serve, tmp_pa
     d.stop()
     again = serve(state=d.state)
     r = again.post("/execute", {"code": "x", "session_id": "s"})
-    assert (r.status, r.error["code"]) == (422, "invalid_value") and "'/one:ro'" in r.error["message"] and "there are none" in r.error["message"], r
+    assert (r.status, r.error["code"]) == (422, "invalid_value") and "'/one:ro'" in r.error["message"] and "you have no mounts" in r.error["message"], r
     assert again.get("/v1/sandboxes/s").json["spec"]["mounts"] == ["/one:ro"]
 
 

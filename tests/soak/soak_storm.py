@@ -4,8 +4,8 @@
 Meanwhile the only permitted failures are 429 or 503 with Retry-After, and a cut connection; a killed execution is reported as killed.
 Named sandboxes are watched throughout: whenever the daemon is back, each of them exists, with its variables if its epoch is the same,
 or is `lost`, which its users are told. A forgotten name is a failure. A refused or cut connection is tried again, as a client would, and
-counted: the front of a killed daemon answers for a moment longer, and between its last answer and the next daemon's first one there is
-none.
+counted: the front of a killed daemon answers for a moment longer, and then no daemon answers until the next one
+is ready.
 
 A daemon that ended is started again at once, on the same state, beside the leftovers of the one before; at the end, after
 SIGTERM, nothing of any of them may be left.

@@ -99,7 +99,7 @@ static void fail_text(struct change_job *j, enum refusal_kind kind, const char *
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* All lines, for free(). NULL: there are none. */
+/* All lines, for free(). NULL: no lines. */
 static char *read_lines(int fd)
 {
 	return fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 ?

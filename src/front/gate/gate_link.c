@@ -100,7 +100,7 @@ static void free_arguments(struct arguments *a)
 }
 
 /* Secrets that were in the environment are behind a descriptor, which the front does not keep. -1:
- * there are none. */
+ * no secrets. */
 static int take_hidden(void)
 {
 	const char *number = getenv(SOURCE_FD_ENV);

@@ -52,7 +52,7 @@ int gate_start(struct gate_link *l, const struct config *c, struct err *e);
 /*
  * gate_secrets() - Between the two: wait for the operator's secrets, as far as a front may know
  * them.
- * @ret: a sealed vault (vault/vault.h), the caller's; -1: there are none. Return: 0, or the error
+ * @ret: a sealed vault (vault/vault.h), the caller's; -1: no secrets. Return: 0, or the error
  * of reading them.
  */
 int gate_secrets(struct gate_link *l, int *ret, struct err *e);

@@ -74,7 +74,7 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e);
 int auth_open_tcp(struct auth *a, int listener, struct err *e);
 
 /*
- * auth_check() - @r: NULL when there is none. Where it needs no token (health), Host and Origin are
+ * auth_check() - @r: NULL without a route. Where it needs no token (health), Host and Origin are
  * still checked. A burst of wrong tokens is logged once. reply_verdict() answers a refusal.
  */
 void auth_check(struct auth *a, const struct http_exchange *x, const struct route *r,

@@ -34,8 +34,8 @@ struct mcp_session;
 struct mcp_line {
 	/* A message about the call, before its end. */
 	void (*send)(struct mcp_call *c, const struct buf *json);
-	/* The last one. @json NULL: it was cancelled, there is none. @status: for HTTP. c is freed
-	 * afterwards. */
+	/* The last one. @json NULL: the call was cancelled and has no answer. @status: for HTTP. c
+	 * is freed afterwards. */
 	void (*finish)(struct mcp_call *c, int status, const struct buf *json);
 	/* Whether to send no more for now; c->drained will be called. May be NULL. */
 	bool (*congested)(const struct mcp_call *c);

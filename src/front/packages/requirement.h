@@ -22,7 +22,7 @@ struct requirement {
 	bool exact;                      /* names one version */
 };
 
-/* ecosystem_find() - By the name of its language, or pip, npm; ECO_MAX_: there is none. */
+/* ecosystem_find() - By the name of its language, or pip, npm; ECO_MAX_: unknown. */
 enum ecosystem ecosystem_find(const char *name);
 const char *ecosystem_name(enum ecosystem eco);
 

@@ -27,7 +27,7 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, con
 
 /*
  * rules_closure() - The same for all of a closure (closure.h), its number, and its pins.
- * @pins: "name==version" to a hash, or NULL: there are none
+ * @pins: "name==version" to a hash, or NULL: no pins
  */
 int rules_closure(const struct config *c, enum ecosystem eco, const json_t *closure,
 		  const json_t *pins, struct refusal *ret);

@@ -32,8 +32,8 @@ struct trust {
 	void *arg;
 };
 
-/* trust_roots() - Before the jail: the machine's certificates, PEM. A descriptor, or -1: there are
- * none. */
+/* trust_roots() - Before the jail: the machine's certificates, PEM. A descriptor, or -1: the
+ * machine has no certificates. */
 int trust_roots(void);
 
 /*

@@ -79,7 +79,7 @@ static int check_project(const json_t *project, const json_t *servers, struct re
 			      "'project' must have 1 to 64 letters, digits, '_', '.' or '-'");
 	return servers ? 0 :
 			 refuse(r, "invalid_value", "project",
-				"name the servers, too; [] when there are none",
+				"name the servers, too; [] for no servers",
 				"'project' belongs to code mode, which needs 'servers'");
 }
 
@@ -93,7 +93,7 @@ int code_spec_parse(const struct admission *a, const json_t *body, struct sandbo
 
 	if (!servers && tools)
 		return refuse(ret_why, "invalid_value", "tools", "name the servers, too",
-			      "'tools' are rules for 'servers', and there are none");
+			      "'tools' are rules for 'servers', which is missing");
 	if (check_servers(a, servers, ret_why) < 0 || check_project(project, servers, ret_why) < 0)
 		return -1;
 	if (tool_rules_parse(tools, true, "tools", &rules, &e) < 0)

@@ -110,7 +110,7 @@ int mount_use_admit(const struct admission *a, const char *owner, const struct m
 			   "another can only be removed",
 			   "'%.100s%s' is not among your mounts (%.150s)", u->missing.place,
 			   mount_suffix[u->missing.mode],
-			   there.len ? buf_str(&there) : "there are none");
+			   there.len ? buf_str(&there) : "you have no mounts");
 }
 
 bool mount_use_equal(const struct mount_use *a, const struct mount_use *b)

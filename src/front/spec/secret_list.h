@@ -10,7 +10,7 @@ struct refusal;
 /*
  * secrets_parse() - The member `secrets` of a request, as it is kept: canonical, each once.
  * @env: its member `env`, whose names must be others
- * @ret: a new reference, NULL when there are none. Return: 0, or -1 with @ret_why.
+ * @ret: a new reference, NULL without secrets. Return: 0, or -1 with @ret_why.
  */
 int secrets_parse(const json_t *list, const json_t *env, json_t **ret, struct refusal *ret_why);
 

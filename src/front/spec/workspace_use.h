@@ -62,7 +62,7 @@ const char *workspace_mode_name(enum workspace_mode mode);
 size_t workspace_use_mounts(const struct workspace_use *u, struct cell_spec *spec, int *fds);
 
 /* workspace_use_rules() - Patterns as the workspace store takes them: *@ret_fd is a memfd, or -1
- * when there are none. 0 or -errno: then the tree must not be opened, because it would be shown
+ * without patterns. 0 or -errno: then the tree must not be opened, because it would be shown
  * whole. */
 int workspace_use_rules(const struct workspace_use *u, int *ret_fd);
 /* workspace_use_parts() - Writable directories, a line each, likewise. */

@@ -59,7 +59,7 @@ bool schema_depth_ok(const char *text, size_t len, unsigned int max);
 bool schema_values_ok(const char *text, size_t len, size_t max);
 
 /* schema_ms() - The seconds under @key as milliseconds, rounded up, so that more than nothing stays
- * so. 0: there are none. */
+ * so. 0: @key is missing. */
 uint64_t schema_ms(const json_t *body, const char *key);
 
 #endif

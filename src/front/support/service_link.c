@@ -70,7 +70,7 @@ static void gone(struct service_link *l)
 	l->service->gone(l);
 }
 
-/* One message. False when there is none. */
+/* One message. False: no message is waiting. */
 static bool receive(struct service_link *l)
 {
 	static _Alignas(uint64_t) char message[SERVICE_MESSAGE_MAX];

@@ -28,7 +28,7 @@ struct err;
 /* A server, as the bridge tells of it. Texts live until the bridge's next hello. */
 struct bridge_server {
 	const char *name, *alias;
-	const char *description; /* the operator's; "" when there is none */
+	const char *description; /* the operator's, or "" */
 	const char *transport;   /* stdio, http, sse */
 	const char *state;       /* idle, starting, ready, failed */
 	json_t *rules;           /* member `caisson` of its entry, or NULL */
@@ -83,7 +83,7 @@ int bridge_link_init(struct bridge_link *l, struct loop *loop, int fd, struct er
 /* bridge_link_free() - Calls that still wait get no answer. */
 void bridge_link_free(struct bridge_link *l);
 
-/* bridge_server() - By name or, when there is none of that name, by alias; NULL: none. */
+/* bridge_server() - By name, else by alias; NULL: unknown. */
 const struct bridge_server *bridge_server(const struct bridge_link *l, const char *name);
 
 /* bridge_tools() - The answer is {"tools":[...]}, as the server lists them. 0, -EPIPE, -ENOMEM,

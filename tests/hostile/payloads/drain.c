@@ -29,7 +29,7 @@
 
 #define PER_FILLER 500
 
-/* Each takes one more, and returns a negative number with errno when there is none. */
+/* Each takes one more, and returns a negative number with errno when all are taken. */
 
 static long inotify(long i)
 {

@@ -144,7 +144,7 @@ struct verdict {
 	int exit_code, signo;
 	uint64_t limit, peak;
 	uint32_t hit;
-	const char *hint; /* part of it; "" when there is none */
+	const char *hint; /* part of it; "" without a hint */
 };
 
 /* The expectation of a row, up to its limits: the numbers are those of the specification above. */

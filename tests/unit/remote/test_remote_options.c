@@ -218,12 +218,12 @@ TEST(token)
 TEST(problems)
 {
 	static const char body[] =
-		"{\"error\":{\"code\":\"no_such_sandbox\",\"message\":\"there is none\"}}";
+		"{\"error\":{\"code\":\"no_such_sandbox\",\"message\":\"unknown name\"}}";
 	struct problem p;
 
 	assert_int_equal(problem_answer(&p, 404, body, sizeof(body) - 1, 0), -1);
 	assert_int_equal(p.exit_code, EXIT_MISSING);
-	assert_string_equal(p.message, "there is none");
+	assert_string_equal(p.message, "unknown name");
 	assert_non_null(strstr(p.hint, "caisson create"));
 	assert_int_equal(problem_answer(&p, 502, "<html>", 6, 0), -1);
 	assert_int_equal(p.exit_code, EXIT_OTHER);

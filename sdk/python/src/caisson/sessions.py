@@ -360,7 +360,7 @@ class SessionManager:
                 del self._turns[session_id]
 
     async def get_or_create_session(self, session_id: str) -> Session:
-        """The running session of this id. A new one is made if there is none, or if the old one has ended."""
+        """The running session of this id. A new one is made if the id is unknown, or if the old session has ended."""
         if not session_id:
             raise ValueError("session_id is empty")
         async with self._turn(session_id):

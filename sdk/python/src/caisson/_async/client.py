@@ -114,7 +114,7 @@ class AsyncCaisson(SandboxClient):
         return AsyncSandbox(self.transport, spec.name)
 
     async def get(self, name: str) -> AsyncSandbox:
-        """A handle of an existing sandbox; raises SandboxNotFound if there is none."""
+        """A handle of an existing sandbox; raises SandboxNotFound if it does not exist."""
         await self.transport.request("GET", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
         return AsyncSandbox(self.transport, name)
 

@@ -114,7 +114,7 @@ class Caisson:
         return Sandbox(self.transport, spec.name)
 
     def get(self, name: str) -> Sandbox:
-        """A handle of an existing sandbox; raises SandboxNotFound if there is none."""
+        """A handle of an existing sandbox; raises SandboxNotFound if it does not exist."""
         self.transport.request("GET", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
         return Sandbox(self.transport, name)
 

@@ -142,7 +142,7 @@ def list_memories():
 
 
 def update_memory(key, updater):
-    """Replace a value by updater(value), or updater(None) if there is none; returns the new value. If another sandbox has changed the
+    """Replace a value by updater(value), or updater(None) if it is missing; returns the new value. If another sandbox has changed the
     value in the meantime, the updater is called again with the present value."""
     for _ in range(_ATTEMPTS):
         entry = _load(key)
