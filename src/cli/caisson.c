@@ -39,47 +39,49 @@ static const struct verb {
 	{ RUN_HERE, "exec", verb_exec, NULL, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
 	  "run any program in a fresh cell" },
 	{ DAEMON, "serve", verb_serve, NULL, "caisson serve [OPTIONS]",
-	  "HTTP daemon with warm, stateful interpreters" },
+	  "start the HTTP daemon, with warm interpreters" },
 	{ DAEMON, "mcp", NULL, REMOTE, "caisson mcp [OPTIONS] [-- SERVE OPTIONS]",
-	  "tools for models: MCP on standard input and output" },
+	  "offer tools to models: MCP on standard streams" },
 	{ DAEMON, "audit", NULL, REMOTE, "caisson audit ls|verify [OPTIONS]",
-	  "the audit log: show it, check its chain" },
+	  "show the audit log, or check its hash chain" },
 	{ DAEMON, "approve", NULL, REMOTE, "caisson approve [ID] [--deny]",
-	  "tool calls of code that wait for your decision" },
+	  "list, approve or deny waiting tool calls" },
 	{ DAEMON, "image", NULL, "caisson-image",
-	  "caisson image pull|import|build|ls|inspect|verify|rm|prune",
-	  "images that cells can be made of" },
+	  "caisson image pull|import|build|ls|inspect|verify|rm|prune", "manage images for cells" },
 	{ DAEMON, "policy", NULL, "caisson-front", "caisson policy check FILE [-- SERVE OPTIONS]",
 	  "check a policy file as a daemon would" },
 	{ DAEMON, "doctor", verb_doctor, NULL, "caisson doctor [--json]",
-	  "what this machine enforces, and what is missing" },
+	  "report what this machine enforces or lacks" },
 	{ SANDBOXES, "create", NULL, REMOTE, "caisson create NAME [OPTIONS]", "make a sandbox" },
 	{ SANDBOXES, "run", verb_run, NULL, "caisson run --name NAME CODE|FILE|-",
 	  "run code in its interpreter, which keeps variables" },
 	{ SANDBOXES, "exec", verb_exec, NULL, "caisson exec --name NAME -- PROGRAM [ARGS...]",
 	  "run any program in it" },
-	{ SANDBOXES, "shell", NULL, REMOTE, "caisson shell NAME", "an interactive shell in it" },
+	{ SANDBOXES, "shell", NULL, REMOTE, "caisson shell NAME",
+	  "open an interactive shell in it" },
 	{ SANDBOXES, "cp", NULL, REMOTE, "caisson cp [-r] SRC DST",
 	  "copy files; NAME:PATH is in a sandbox" },
 	{ SANDBOXES, "install", NULL, REMOTE, "caisson install NAME PACKAGE...",
-	  "packages for it, from the daemon's index" },
+	  "install packages from the daemon's index" },
 	{ SANDBOXES, "ps", NULL, REMOTE, "caisson ps [-a]", "list sandboxes" },
-	{ SANDBOXES, "top", NULL, REMOTE, "caisson top", "their use of resources, live" },
-	{ SANDBOXES, "logs", NULL, REMOTE, "caisson logs [-f] NAME", "its latest output" },
-	{ SANDBOXES, "port", NULL, REMOTE, "caisson port NAME PORT", "the URL of a port of it" },
+	{ SANDBOXES, "top", NULL, REMOTE, "caisson top", "show their resource usage, live" },
+	{ SANDBOXES, "logs", NULL, REMOTE, "caisson logs [-f] NAME", "show its latest output" },
+	{ SANDBOXES, "port", NULL, REMOTE, "caisson port NAME PORT",
+	  "open a port of it and print the URL" },
 	{ SANDBOXES, "net", NULL, REMOTE, "caisson net NAME",
-	  "its connections, and the hosts it may reach" },
+	  "show its connections, or set its allowed hosts" },
 	{ SANDBOXES, "workspace", NULL, REMOTE, "caisson workspace VERB",
-	  "directories that outlive sandboxes" },
+	  "manage directories that outlive sandboxes" },
 	{ SANDBOXES, "stop", NULL, REMOTE, "caisson stop NAME...",
 	  "end its programs, keep the name" },
-	{ SANDBOXES, "kill", NULL, REMOTE, "caisson kill NAME...", "the same, at once" },
+	{ SANDBOXES, "kill", NULL, REMOTE, "caisson kill NAME...",
+	  "end its programs at once, keep the name" },
 	{ SANDBOXES, "rm", NULL, REMOTE, "caisson rm NAME...", "remove it with all its files" },
 };
 
 static int help(FILE *out)
 {
-	(void)fprintf(out, "caisson runs code that nobody has read, in sealed cells.\n");
+	(void)fprintf(out, "caisson runs untrusted code in sealed cells.\n");
 	for (int g = 0; g < GROUP_MAX_; g++) {
 		(void)fprintf(out, "\n%s\n", titles[g]);
 		for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
@@ -91,7 +93,7 @@ static int help(FILE *out)
 		out,
 		"\nExit code: the program's own; 128+n after signal n; 124 time limit; 137 memory\n"
 		"or output limit; 125 caisson itself failed; 126 not executable; 127 not found.\n"
-		"Verbs that run nothing: 3 no daemon, 4 not allowed, 5 no such thing, 6 conflict,\n"
+		"Verbs that run nothing: 3 no daemon, 4 not allowed, 5 not found, 6 conflict,\n"
 		"7 refused, 8 try later, 1 other.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
 }

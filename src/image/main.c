@@ -30,20 +30,20 @@ enum {
 #define AT(member) offsetof(struct image_options, member)
 
 static const struct option_row rows[] = {
-	{ "--store", NULL, "DIR", OPTION_TEXT, AT(store), .help = "directory of the images" },
+	{ "--store", NULL, "DIR", OPTION_TEXT, AT(store), .help = "directory of the image store" },
 	{ "--name", NULL, "REF", OPTION_TEXT, AT(name), .verbs = IMPORT,
 	  .help = "reference for the image (the one in the archive)" },
 	{ "--allow", NULL, "PATTERN,...", OPTION_TEXT, AT(allow), .verbs = PULL | IMPORT,
-	  .help = "only references that match one of these; * matches anything" },
+	  .help = "accept only references that match a pattern; * matches any characters" },
 	{ "--authfile", NULL, "FILE", OPTION_TEXT, AT(authfile), .verbs = PULL,
 	  .help = "credentials in the format of docker's config.json" },
 	{ "--ca", NULL, "FILE", OPTION_TEXT, AT(ca), .verbs = PULL,
-	  .help = "CA certificates for the registry" },
+	  .help = "CA certificates for the registry, instead of those of the system" },
 	{ "--insecure", NULL, NULL, OPTION_FLAG, AT(insecure), .verbs = PULL,
-	  .help = "accept any certificate, and plain HTTP; a registry on this machine "
-		  "may use that anyway" },
+	  .help = "accept any certificate, and plain HTTP, which a registry on this machine "
+		  "may always use" },
 	{ "--all", NULL, NULL, OPTION_FLAG, AT(all), .verbs = PRUNE,
-	  .help = "also unused images, with their references" },
+	  .help = "also remove images that have a reference, if they are not in use" },
 	{ "--package", NULL, "NAME,...", OPTION_TEXT, AT(package), .verbs = BUILD,
 	  .help = "additional Debian packages" },
 	{ "--suite", NULL, "NAME", OPTION_TEXT, AT(suite), .verbs = BUILD,
@@ -51,7 +51,7 @@ static const struct option_row rows[] = {
 	{ "--mirror", NULL, "URL", OPTION_TEXT, AT(mirror), .verbs = BUILD,
 	  .help = "Debian mirror" },
 	{ "--quiet", NULL, NULL, OPTION_FLAG, AT(quiet), .verbs = PULL | IMPORT | BUILD,
-	  .help = "no progress" },
+	  .help = "show no progress" },
 	{ "--json", NULL, NULL, OPTION_FLAG, AT(json), .help = "print JSON" },
 };
 
@@ -63,44 +63,44 @@ static const struct verb {
 	const char *usage, *help; /* in the list of verbs */
 	const char *text;         /* of --help */
 } verbs[] = {
-	{ "pull", PULL, 1, 1, verb_pull, "pull REF", "bring an image from its registry",
-	  "Brings an image from its registry into the store: python:3.11-slim,\n"
-	  "registry.example.com/x/y@sha256:... Layers that the store has are not loaded again,\n"
-	  "and a load that an earlier pull began is continued. Prints the canonical reference\n"
-	  "and the manifest's digest.\n" },
+	{ "pull", PULL, 1, 1, verb_pull, "pull REF", "download an image from its registry",
+	  "Downloads an image from its registry into the store. REF is a name, as in\n"
+	  "python:3.11-slim or registry.example.com/x/y@sha256:... Layers that the store already\n"
+	  "has are not downloaded again, and interrupted downloads continue. Prints the canonical\n"
+	  "reference and the manifest's digest.\n" },
 	{ "import", IMPORT, 1, 1, verb_import, "import PATH [--name REF]",
-	  "an OCI layout, or the output of 'docker save'",
-	  "Takes an image from an OCI layout (a directory, or an archive of one) or from the\n"
+	  "import an OCI layout, or the output of 'docker save'",
+	  "Reads an image from an OCI layout (a directory, or an archive of one) or from the\n"
 	  "output of 'docker save' or 'podman save'. Prints the canonical reference and the\n"
 	  "manifest's digest.\n" },
 	{ "build", BUILD, 0, 1, verb_build, "build [NAME]",
-	  "python, numpy, node and more, from Debian packages",
+	  "make an image of Debian packages: python, node and more",
 	  "Makes an image of Debian packages: python3 with numpy, pandas and matplotlib, node,\n"
-	  "git, curl, and those that --package names. Without NAME it is called\n" IMAGE_BUILD_NAME
-	  ". Takes mmdebstrap, a mirror of Debian and some minutes. Packages' scripts run\n"
-	  "as root of a user namespace, never of this machine.\n" },
-	{ "ls", LS, 0, 0, verb_ls, "ls", "the images in the store",
+	  "git, curl, and those that --package names. Its name is NAME, or\n" IMAGE_BUILD_NAME
+	  ". Requires mmdebstrap and a Debian mirror, and takes some minutes. The packages'\n"
+	  "scripts run as root of a user namespace, never as root of this machine.\n" },
+	{ "ls", LS, 0, 0, verb_ls, "ls", "list the images of the store",
 	  "Lists the images of the store.\n" },
 	{ "inspect", INSPECT, 1, 1, verb_inspect, "inspect REF",
-	  "one image: layers, environment, command", "Describes one image, as JSON.\n" },
+	  "describe an image: layers, environment, command", "Describes one image, as JSON.\n" },
 	{ "verify", VERIFY, 0, -1, verb_verify, "verify [REF...]",
-	  "whether layers are as they were unpacked",
-	  "Reads every file of the layers of these images, or of all, and reports whether they\n"
-	  "are as they were unpacked. Ends at the first that is not.\n" },
+	  "check that layers are unchanged since they were unpacked",
+	  "Reads every file of the layers of these images, or of all images, and checks that they\n"
+	  "are unchanged since they were unpacked. Stops at the first layer that is changed.\n" },
 	{ "rm", RM, 1, -1, verb_rm, "rm REF...",
 	  "remove references, and images that only they name",
-	  "Removes references, and images and layers that nothing else uses. If one of the\n"
+	  "Removes references, and images and layers that no other reference needs. If one of the\n"
 	  "images is in use, nothing is removed.\n" },
 	{ "prune", PRUNE, 0, 0, verb_rm, "prune [--all]",
 	  "remove images without a reference that are not in use",
 	  "Removes images without a reference that are not in use, and unfinished downloads.\n"
-	  "With --all also images with a reference that are not in use.\n" },
+	  "With --all: also images with a reference that are not in use.\n" },
 };
 
 static int help(FILE *out)
 {
-	(void)fprintf(out, "caisson image VERB: images that cells can be made of, in a "
-			   "store on this machine.\n\n");
+	(void)fprintf(out, "caisson image VERB: manage images for cells, in a store on this "
+			   "machine.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void)fprintf(out, "  caisson image %-28s %s\n", verbs[i].usage, verbs[i].help);
 	(void)fprintf(

@@ -40,17 +40,17 @@ static const struct option_row rows[] = {
 	{ "--owner", NULL, "OWNER", OPTION_TEXT, AT(owner), .verbs = LS,
 	  .help = "only events of this owner" },
 	{ "--event", NULL, "EVENT", OPTION_TEXT, AT(event), .verbs = LS,
-	  .help = "only this event" },
+	  .help = "only events with this name" },
 	{ "--since", NULL, "TIME", OPTION_TEXT, AT(since), .verbs = LS,
-	  .help = "only from then on: 2026-11-16, 2026-11-16T03:25:16Z, or 90s, 30m, 2h ago" },
+	  .help = "only events since TIME: 2026-11-16, 2026-11-16T03:25:16Z, or 90s, 30m, 2h ago" },
 	{ "--tail", NULL, "N", OPTION_NUMBER, AT(tail), .verbs = LS, .min = 1, .max = INT64_MAX,
-	  .help = "only the last N (at most 100000) of these" },
+	  .help = "only the last N of these, at most 100000" },
 	{ "--head", NULL, "SEQ:HASH", OPTION_TEXT, AT(head), .verbs = VERIFY,
-	  .help = "this line, noted earlier, must be there too" },
+	  .help = "line that must exist, as an earlier verify printed it" },
 	{ "--from", NULL, "SEQ", OPTION_NUMBER, AT(from), .verbs = VERIFY, .min = 1,
-	  .max = INT64_MAX,
-	  .help = "the first line that must be there (1), when older files were archived" },
-	{ "--json", NULL, NULL, OPTION_FLAG, AT(json), .help = "lines, or the verdict, as JSON" },
+	  .max = INT64_MAX, .help = "first line of the ledger, if older files were archived (1)" },
+	{ "--json", NULL, NULL, OPTION_FLAG, AT(json),
+	  .help = "print the lines, or the verdict, as JSON" },
 };
 
 static struct options table(unsigned int verb)
@@ -69,7 +69,7 @@ static int help(FILE *out)
 	const struct options ls = table(LS), verify = table(VERIFY);
 
 	(void)fprintf(out, "The audit log of a daemon: who ran what, when, with which outcome.\n\n"
-			   "caisson audit ls [OPTIONS]       show it\n");
+			   "caisson audit ls [OPTIONS]       show the lines\n");
 	options_help(&ls, 0, out);
 	(void)fprintf(out, "\ncaisson audit verify [OPTIONS]   check that no line was changed, "
 			   "removed, added or moved\n");

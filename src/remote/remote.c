@@ -19,7 +19,7 @@ static const struct verb verbs[] = {
 	{ "approve", OPT_APPROVE, "approve [ls | ID] [--deny] [--reason TEXT]",
 	  "Without ID: lists the tool calls of code in your sandboxes that wait for a person.\n"
 	  "With ID, or the beginning of one: approves that call, once; with --deny, denies it. A\n"
-	  "call that nobody decides in time is denied.\n",
+	  "call without a decision in time is denied.\n",
 	  0, 1, false, remote_approve },
 	{ "cp", OPT_CP, "cp [-r] SRC DST",
 	  "Copies a file, or with -r a directory, into or out of a sandbox. One side is\n"
@@ -27,62 +27,62 @@ static const struct verb verbs[] = {
 	  2, 2, false, remote_cp },
 	{ "create", OPT_CREATE, "create NAME [OPTIONS]",
 	  "Makes a sandbox that keeps files and variables under NAME until it is removed, and\n"
-	  "prints its name. It is no error if one with the same options is there already.\n",
+	  "prints its name. Succeeds if the sandbox exists with the same options.\n",
 	  1, 1, true, remote_create },
 	{ "exec", OPT_EXEC, "exec --name NAME [OPTIONS] -- PROGRAM [ARGS...]",
-	  "Runs a program in a sandbox, without a shell in between. Output comes while it runs,\n"
-	  "byte for byte; the exit code is the program's. Without --name: a fresh cell on this\n"
-	  "machine.\n",
+	  "Runs a program in a sandbox, without a shell. Its output arrives while it runs, byte\n"
+	  "for byte; the exit code is the program's. Without --name: runs it in a fresh cell on\n"
+	  "this machine.\n",
 	  1, -1, false, remote_exec },
 	{ "install", OPT_INSTALL, "install NAME PACKAGE... [--lang LANG]",
-	  "Installs packages into the sandbox NAME: names on the daemon's index, perhaps with\n"
-	  "versions, as in numpy or 'requests>=2,<3'. They can be imported at once.\n",
+	  "Installs packages from the daemon's index into the sandbox NAME. A PACKAGE is a name\n"
+	  "with optional versions, as in numpy or 'requests>=2,<3'. Code can import them at once.\n",
 	  2, -1, true, remote_install },
 	{ "kill", OPT_KILL, "kill NAME...",
-	  "Ends everything in the sandbox at once and keeps the name as stopped.\n", 1, -1, false,
-	  remote_kill },
+	  "Ends everything in the sandbox at once and keeps the name as stopped. Its variables\n"
+	  "and files are lost.\n",
+	  1, -1, false, remote_kill },
 	{ "logs", OPT_LOGS, "logs [-f] [--tail N] NAME",
 	  "Shows the latest output of code and commands in the sandbox (the last 64 KiB), byte\n"
-	  "for byte. With -f it goes on until the sandbox ends.\n",
+	  "for byte. With -f: continues until the sandbox ends.\n",
 	  1, 1, true, remote_logs },
 	{ "mcp", OPT_MCP, "mcp [OPTIONS] [-- SERVE OPTIONS]",
 	  "Speaks the Model Context Protocol on standard input and output, one message per line.\n"
-	  "Uses the daemon that runs. When none does, or after --, it starts one that ends with\n"
-	  "it; the arguments after -- are options of 'caisson serve', as in:\n"
+	  "Uses the running daemon. If no daemon runs, or if -- is given, starts a private one,\n"
+	  "which ends with it. Arguments after -- are its options ('caisson serve'), as in:\n"
 	  "caisson mcp -- --memory 1G\n",
 	  0, -1, false, remote_mcp },
 	{ "net", OPT_NET, "net NAME [--egress HOST]...",
-	  "Shows the open connections out of a sandbox, the names that it asked for, the\n"
-	  "refusals, and the bytes that were moved. With --egress: from now on it may reach\n"
-	  "these hosts and no others; none stands for no host.\n",
+	  "Shows the outgoing connections of a sandbox, the names that it looked up, the last\n"
+	  "refused attempts, and the number of bytes. With --egress: from now on the sandbox may\n"
+	  "reach only these hosts; 'none' means no hosts.\n",
 	  1, 1, true, remote_net },
 	{ "port", OPT_PORT, "port NAME [PORT] [--listen [ADDRESS:]PORT | --close]",
-	  "Opens a port of the sandbox and prints the URL at which the daemon serves it to\n"
-	  "everybody who has the URL. With --listen: forwards a port of this machine to it, for\n"
-	  "any TCP. Without PORT: lists the open ports.\n",
+	  "Opens a port of the sandbox and prints its URL at the daemon. Everybody who has the\n"
+	  "URL can use it. With --listen: forwards a local port to it, for any protocol over TCP.\n"
+	  "Without PORT: lists the open ports.\n",
 	  1, 2, true, remote_port },
 	{ "ps", OPT_PS, "ps [-a] [--label KEY=VALUE] [OPTIONS]",
-	  "Lists your sandboxes: those that run, with -a also those that were stopped or lost.\n",
-	  0, 0, false, remote_ps },
+	  "Lists your running sandboxes; with -a: also those that are stopped or lost.\n", 0, 0,
+	  false, remote_ps },
 	{ "rm", OPT_RM, "rm [-f] NAME...",
 	  "Removes sandboxes, with everything that runs in them and all their files.\n", 1, -1,
 	  false, remote_rm },
 	{ "run", OPT_RUN, "run --name NAME [OPTIONS] CODE|FILE|-",
-	  "Runs code in the interpreter of a sandbox, which keeps its variables for the next\n"
-	  "time. The value of a last expression is printed. Without --name: a fresh cell on this\n"
-	  "machine.\n",
+	  "Runs code in the interpreter of a sandbox, which keeps variables. Prints the value of\n"
+	  "the last expression. Without --name: runs the code in a fresh cell on this machine.\n",
 	  0, -1, false, remote_run },
 	{ "shell", OPT_SHELL, "shell NAME [OPTIONS] [-- PROGRAM ARGS...]",
 	  "Opens a shell (/bin/bash, or PROGRAM) in a sandbox, on a terminal of its own. The\n"
 	  "exit code is the shell's.\n",
 	  1, -1, true, remote_shell },
 	{ "stop", OPT_STOP, "stop [--grace TIME] NAME...",
-	  "Asks everything in the sandbox to end (SIGTERM), ends it after the grace, and keeps\n"
-	  "the name as stopped. Its variables and files are gone.\n",
+	  "Sends SIGTERM to everything in the sandbox, ends the rest by force after a grace\n"
+	  "period, and keeps the name as stopped. Its variables and files are lost.\n",
 	  1, -1, false, remote_stop },
 	{ "top", OPT_TOP, "top [-a] [--label KEY=VALUE] [OPTIONS]",
-	  "Shows the sandboxes and their use of resources, once a second; q quits. Without a\n"
-	  "terminal, or with --json, once.\n",
+	  "Shows the sandboxes and their resource usage once a second; q quits. Without a\n"
+	  "terminal, or with --json: prints once.\n",
 	  0, 0, false, remote_top },
 };
 

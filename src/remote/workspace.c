@@ -176,11 +176,11 @@ static const struct verb verbs[] = {
 	{ "diff", OPT_WORKSPACE, "workspace diff SANDBOX",
 	  "Lists the changes of a sandbox to its copy of the workspace.\n", 1, 1, false, diff },
 	{ "commit", OPT_WORKSPACE, "workspace commit SANDBOX",
-	  "Keeps the changes of the sandbox: all of them, or none when others changed the same\n"
-	  "files.\n",
+	  "Keeps the changes of the sandbox as a whole; if others have changed the same paths\n"
+	  "since, keeps nothing.\n",
 	  1, 1, false, commit },
 	{ "discard", OPT_WORKSPACE, "workspace discard SANDBOX",
-	  "Throws away the changes of the sandbox. Its cell is replaced, with everything that\n"
+	  "Throws away the changes of the sandbox, together with its cell and everything that\n"
 	  "runs in it.\n",
 	  1, 1, false, discard },
 	{ "cp", OPT_WORKSPACE, "workspace cp [-r] SRC DST",
@@ -191,7 +191,9 @@ static const struct verb verbs[] = {
 
 static int help(FILE *out)
 {
-	(void)fprintf(out, "Directories that outlive sandboxes, mounted there at /workspace.\n\n");
+	(void)fprintf(
+		out,
+		"Manages directories that outlive sandboxes, which mount them at /workspace.\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void)fprintf(out, "  caisson %s\n", verbs[i].usage);
 	(void)fprintf(out, "\n  caisson create NAME --workspace WORKSPACE[:ro|rw|cow] uses "

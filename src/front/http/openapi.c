@@ -372,7 +372,7 @@ static void write_info(struct json *j)
 {
 	json_member_object(j, "info");
 	json_member_str(j, "title", "Caisson");
-	json_member_str(j, "summary", "Run code that nobody has read, in sealed sandboxes.");
+	json_member_str(j, "summary", "Run untrusted code in sealed sandboxes.");
 	json_member_str(
 		j, "description",
 		"Every error has one shape, `{\"error\": {\"code\", \"message\", \"field\"?, "

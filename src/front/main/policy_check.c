@@ -32,10 +32,10 @@ static int help(FILE *out)
 		out,
 		"caisson policy check FILE [--json] [-- SERVE OPTIONS]\n\n"
 		"Checks whether a daemon would accept FILE as its --policy, and prints each\n"
-		"error with line and column. The defaults of the daemon must be within the\n"
-		"policy: those of the environment (CAISSON_...) and of SERVE OPTIONS count, as\n"
-		"for caisson serve.\n\n"
-		"Exit code: 0 good; 1 refused; 125 not readable, or wrong use.\n");
+		"error with line and column. The daemon's defaults must be within the policy;\n"
+		"they come from SERVE OPTIONS and the environment (CAISSON_...), as for caisson\n"
+		"serve.\n\n"
+		"Exit code: 0 valid; 1 refused; 125 not readable, or used wrongly.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 

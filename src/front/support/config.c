@@ -76,12 +76,12 @@ static const struct option_row rows[] = {
 	{ "--socket", NULL, "PATH", OPTION_TEXT, AT(socket), .check = config_check_socket,
 	  .help = "unix socket to serve HTTP on, or none (caisson.sock in the state directory)" },
 	{ "--state", NULL, "DIR", OPTION_PATH, AT(state),
-	  .help = "directory of the journal and the socket (as for caisson run)" },
+	  .help = "directory of the journal, database, audit log and socket (as for caisson run)" },
 	{ "--token-file", NULL, "FILE", OPTION_TEXT, AT(token_file),
-	  .help = "clients: one NAME:TOKEN per line, mode 600 (none: you and root, on this "
-		  "machine)" },
+	  .help = "tokens of clients, one NAME:TOKEN per line, mode 600 (without it: only you "
+		  "and root)" },
 	{ "--policy", NULL, "FILE", OPTION_TEXT, AT(policy),
-	  .help = "ceilings for all and for each owner, see caisson-policy(5); read again on "
+	  .help = "ceilings for all callers and for each, see caisson-policy(5); read again on "
 		  "SIGHUP" },
 	{ "--tls-cert", NULL, "FILE", OPTION_TEXT, AT(tls_cert),
 	  .help = "certificate chain in PEM: serve HTTPS on --listen" },
@@ -107,14 +107,14 @@ static const struct option_row rows[] = {
 	{ "--idle-timeout", NULL, "TIME", OPTION_DURATION, AT(idle_ms), .min = 1000,
 	  .max = 168 * HOUR_MS, .initial = "300s", .help = "end a session that was idle for TIME" },
 	{ "--timeout", NULL, "TIME", OPTION_DURATION, AT(timeout_ms), .min = 1, .max = 24 * HOUR_MS,
-	  .initial = "30s", .help = "wall time of an execution that sets none" },
+	  .initial = "30s", .help = "wall time of an execution without a timeout of its own" },
 	{ "--max-timeout", NULL, "TIME", OPTION_DURATION, AT(max_timeout_ms), .min = 1000,
 	  .max = 24 * HOUR_MS, .initial = "120s",
 	  .help = "longest wall time that a request may ask for" },
 	{ "--memory", NULL, "SIZE", OPTION_SIZE, AT(memory_bytes), .min = 16 * MIB,
 	  .max = 1024 * GIB, .initial = "512M", .help = "memory of a sandbox" },
 	{ "--cpus", NULL, "N", OPTION_CPUS, AT(cpu_milli), .min = 10, .max = 1024000,
-	  .initial = "1", .help = "share of processors of a sandbox, as in 0.5" },
+	  .initial = "1", .help = "processors that a sandbox may use, as in 0.5" },
 	{ "--pids", NULL, "N", OPTION_NUMBER, AT(pids), .min = 1, .max = 32768, .initial = "128",
 	  .help = "processes and threads of a sandbox" },
 	{ "--disk", NULL, "SIZE", OPTION_SIZE, AT(disk_bytes), .min = MIB, .max = 1024 * GIB,
@@ -122,21 +122,21 @@ static const struct option_row rows[] = {
 	{ "--max-output", NULL, "CHARS", OPTION_NUMBER, AT(max_output), .min = 1, .max = 64 * MIB,
 	  .initial = "10000", .help = "characters returned of each stream" },
 	{ "--max-body", NULL, "SIZE", OPTION_SIZE, AT(max_body), .min = KIB, .max = GIB,
-	  .initial = "8M", .help = "size of a request's body" },
+	  .initial = "8M", .help = "largest size of a request's body" },
 	{ "--blocked-packages", NULL, "NAMES", OPTION_COMMAS, AT(blocked_packages),
 	  .check = config_check_package, .max = CONFIG_BLOCKED_MAX - 1,
 	  .initial = "os,subprocess,sys,importlib,ctypes,multiprocessing,threading",
 	  .help = "packages that pip_install refuses, or none" },
 	{ "--pip-index", NULL, "URL", OPTION_TEXT, AT(pip_index), .check = config_check_index,
-	  .help = "index of python packages, or none (as this machine's pip, else pypi.org)" },
+	  .help = "index of python packages, or none (that of this machine's pip, else pypi.org)" },
 	{ "--npm-registry", NULL, "URL", OPTION_TEXT, AT(npm_registry), .check = config_check_index,
-	  .help = "registry of javascript packages, or none (as this machine's npm, else "
+	  .help = "registry of javascript packages, or none (that of this machine's npm, else "
 		  "npmjs.org)" },
 	{ "--package-host", NULL, "NAME", OPTION_COMMAS, AT(package_hosts),
 	  .check = config_check_host, .max = LIST_ITEMS,
 	  .help = "additional host that serves files of the index; may be repeated" },
 	{ "--package-dir", NULL, "DIR", OPTION_PATH, AT(package_dir),
-	  .help = "directory of wheels and sdists, beside the index or instead of one" },
+	  .help = "directory of wheels and sdists, in addition to the index or instead of it" },
 	{ "--allowed-packages", NULL, "NAMES", OPTION_COMMAS, AT(allowed_packages),
 	  .check = config_check_pattern, .max = CONFIG_BLOCKED_MAX - 1,
 	  .help = "the only packages that may be installed, as in numpy,types-*" },
@@ -150,21 +150,20 @@ static const struct option_row rows[] = {
 	  .help = "put a directory into every sandbox; MODE: ro, rw, rw-unprotected; may be "
 		  "repeated" },
 	{ "--workspace-rw", NULL, NULL, OPTION_SWITCH, AT(workspace_rw),
-	  .help = "let sandboxes mount workspaces rw; nothing enforces the quota then" },
+	  .help = "let sandboxes mount workspaces rw even if the quota cannot be enforced" },
 	{ "--package-wheels-only", NULL, NULL, OPTION_SWITCH, AT(package_wheels_only),
 	  .help = "refuse packages that have to be built" },
 	{ "--npm-scripts", NULL, NULL, OPTION_SWITCH, AT(npm_scripts),
 	  .help = "run install scripts of javascript packages, in the cell that fetches them" },
 	{ "--package-size", NULL, "SIZE", OPTION_SIZE, AT(package_size), .min = MIB,
-	  .max = 64 * GIB, .initial = "1G",
-	  .help = "size of everything that one installation brings" },
+	  .max = 64 * GIB, .initial = "1G", .help = "largest size of one installation" },
 	{ "--package-count", NULL, "N", OPTION_NUMBER, AT(package_count), .min = 1, .max = 2000,
-	  .initial = "200",
-	  .help = "packages that one installation may bring, dependencies included" },
+	  .initial = "200", .help = "most packages of one installation, including dependencies" },
 	{ "--package-rate", NULL, "N", OPTION_NUMBER, AT(package_rate), .min = 1, .max = 100000,
-	  .initial = "60", .help = "installations per caller and hour that have to be fetched" },
+	  .initial = "60", .help = "installations per caller and hour that need a download" },
 	{ "--package-timeout", NULL, "TIME", OPTION_DURATION, AT(package_timeout_ms), .min = 1000,
-	  .max = HOUR_MS, .initial = "300s", .help = "how long fetching and building may take" },
+	  .max = HOUR_MS, .initial = "300s",
+	  .help = "longest time of a download, including builds" },
 	{ "--package-store", NULL, "SIZE", OPTION_SIZE, AT(package_store), .min = MIB,
 	  .max = 1024 * GIB, .initial = "10G",
 	  .help = "size of all installed packages; beyond it the longest unused are removed" },
@@ -172,7 +171,7 @@ static const struct option_row rows[] = {
 	  .max = 8760 * HOUR_MS, .initial = "720h",
 	  .help = "remove installed packages that no sandbox used for TIME" },
 	{ "--s3-bucket", NULL, "BUCKET", OPTION_TEXT, AT(s3_bucket), .check = config_check_place,
-	  .help = "put files of executions there, with links: BUCKET or s3://BUCKET/PREFIX" },
+	  .help = "bucket for files of executions, with links to them: BUCKET or s3://BUCKET/PREFIX" },
 	{ "--s3-endpoint", NULL, "URL", OPTION_TEXT, AT(s3_endpoint), .check = config_check_url,
 	  .help = "S3 server, as in https://minio.example:9000 (Amazon)" },
 	{ "--s3-region", NULL, "REGION", OPTION_TEXT, AT(s3_region), .check = config_check_word,
@@ -183,11 +182,12 @@ static const struct option_row rows[] = {
 	{ "--s3-credentials", NULL, "FILE", OPTION_TEXT, AT(s3_credentials),
 	  .help = "keys in the format of Amazon's tools, mode 0600 (AWS_ACCESS_KEY_ID, ...)" },
 	{ "--s3-profile", NULL, "NAME", OPTION_TEXT, AT(s3_profile), .check = config_check_word,
-	  .help = "section of that file (default)" },
+	  .help = "section of the file of --s3-credentials (default)" },
 	{ "--s3-ca", NULL, "FILE", OPTION_TEXT, AT(s3_ca),
-	  .help = "CA certificates for that server, in PEM (those of this machine)" },
+	  .help = "CA certificates for the S3 server, in PEM (those of this machine)" },
 	{ "--s3-link-time", NULL, "TIME", OPTION_DURATION, AT(s3_link_ms), .min = 1000,
-	  .max = 168 * HOUR_MS, .initial = "1h", .help = "how long links to such files are valid" },
+	  .max = 168 * HOUR_MS, .initial = "1h",
+	  .help = "how long links to files in the bucket are valid" },
 	{ "--workspace-bucket", NULL, "NAME=PLACE", OPTION_COMMAS, AT(workspace_buckets),
 	  .check = config_check_mapping, .max = LIST_ITEMS,
 	  .help = "keep the workspace [OWNER/]NAME in s3://BUCKET/PREFIX; may be repeated" },
@@ -200,20 +200,20 @@ static const struct option_row rows[] = {
 	  .help = "secrets for sandboxes, one NAME=VALUE per line; mode 0600" },
 	{ "--secrets-env", NULL, "PREFIX", OPTION_TEXT, AT(secrets_env),
 	  .check = config_check_prefix,
-	  .help = "variables PREFIXNAME of the environment are secrets, by NAME" },
+	  .help = "environment variables PREFIX... are secrets, named by the rest of their names" },
 	{ "--secrets-command", NULL, "COMMAND", OPTION_TEXT, AT(secrets_command),
 	  .check = config_check_command,
 	  .help = "program that prints secrets in the format of the file; run without a shell" },
 	{ "--mcp-auth-server", NULL, "URL", OPTION_TEXT, AT(mcp_auth_server),
 	  .check = config_check_url,
-	  .help = "issuer of tokens, named to MCP clients without one (RFC 9728)" },
+	  .help = "issuer of tokens, reported to MCP clients that have no token (RFC 9728)" },
 	{ "--mcp-url", NULL, "URL", OPTION_TEXT, AT(mcp_url), .check = config_check_url,
-	  .help = "URL of /mcp as clients see it, behind a proxy (the one they call)" },
+	  .help = "URL of /mcp as clients know it, if a proxy is in front (that of the request)" },
 	{ "--mcp-config", NULL, "FILE", OPTION_COMMAS, AT(mcp_configs), .check = config_check_path,
 	  .max = LIST_ITEMS,
-	  .help = "file with mcpServers whose tools code may call; may be repeated" },
+	  .help = "file of MCP servers (mcpServers) whose tools code may call; may be repeated" },
 	{ "--mcp-discover", NULL, NULL, OPTION_SWITCH, AT(mcp_discover),
-	  .help = "also MCP servers in the files of Claude, Cursor, VS Code, Windsurf and "
+	  .help = "also use MCP servers in the files of Claude, Cursor, VS Code, Windsurf and "
 		  "others" },
 	{ "--mcp-user", NULL, "NAME", OPTION_TEXT, AT(mcp_user), .check = config_check_user,
 	  .help = "as root: user to run MCP servers as (the owner of the first --mcp-config "
@@ -226,13 +226,13 @@ static const struct option_row rows[] = {
 	  .check = config_check_resolver,
 	  .help = "resolver for the names that sandboxes may reach (those of /etc/resolv.conf)" },
 	{ "--egress-connections", NULL, "N", OPTION_NUMBER, AT(egress_connections), .min = 1,
-	  .max = 4096, .initial = "256", .help = "connections out of a sandbox at once" },
+	  .max = 4096, .initial = "256", .help = "outgoing connections of a sandbox at once" },
 	{ "--egress-rate", NULL, "N", OPTION_NUMBER, AT(egress_rate), .min = 1, .max = 100000,
 	  .initial = "100",
-	  .help = "new connections out of a sandbox per second; more have to wait" },
+	  .help = "new outgoing connections of a sandbox per second; further ones wait" },
 	{ "--egress-bytes", NULL, "SIZE", OPTION_SIZE, AT(egress_bytes), .max = 1048576 * GIB,
 	  .initial = "0",
-	  .help = "bytes out of and into a sandbox in its life, or 0 for no limit" },
+	  .help = "bytes in both directions in the life of a sandbox's cell, or 0 for no limit" },
 	{ "--drain-timeout", NULL, "TIME", OPTION_DURATION, AT(drain_ms), .max = HOUR_MS,
 	  .initial = "30s", .help = "on SIGTERM: how long running executions may take to end" },
 	{ "--log-level", NULL, "LEVEL", OPTION_CUSTOM, 0, .set = set_level, .initial = "info",
@@ -420,13 +420,12 @@ void config_usage(FILE *out)
 	const struct options p = table();
 
 	options_help(&p, 0, out);
-	(void)fputs(
-		"\n"
-		"  Each option is also a variable of the environment: --max-body is\n"
-		"  CAISSON_MAX_BODY. These variables are read too: MAX_EXECUTION_TIME (seconds)\n"
-		"  for --max-timeout, MAX_MEMORY_MB for --memory,\n"
-		"  BLOCKED_PACKAGES for --blocked-packages, LOG_LEVEL for --log-level,\n"
-		"  MCP_SERVERS_CONFIG for --mcp-config; and for buckets AWS_REGION,\n"
-		"  AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
-		out);
+	(void)fputs("\n"
+		    "  Each option has an environment variable: CAISSON_MAX_BODY for\n"
+		    "  --max-body. These variables are read too: MAX_EXECUTION_TIME (seconds)\n"
+		    "  for --max-timeout, MAX_MEMORY_MB for --memory,\n"
+		    "  BLOCKED_PACKAGES for --blocked-packages, LOG_LEVEL for --log-level,\n"
+		    "  MCP_SERVERS_CONFIG for --mcp-config; and for buckets AWS_REGION,\n"
+		    "  AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
+		    out);
 }
