@@ -87,7 +87,7 @@ static void on_input_required(struct request *r, const struct slice *state,
 
 	if (asks || !state->at || state->at[0] != '"' || ++r->rounds > ROUNDS_MAX) {
 		request_fail(r, "upstream", NULL,
-			     "the tool asks for input, which nobody can give it here");
+			     "the tool asks for input, which this client cannot give");
 		return;
 	}
 	free(r->state);
@@ -108,7 +108,7 @@ static void on_call_result(struct request *r, const struct slice *result)
 	struct slice s[4];
 
 	if (slice_members(result->at, result->len, keys, 4, s) < 0) {
-		request_fail(r, "unavailable", NULL, "the MCP server's result is no object");
+		request_fail(r, "unavailable", NULL, "the MCP server's result is not an object");
 		return;
 	}
 	if (slice_is(&s[0], "\"input_required\"")) {
@@ -183,7 +183,7 @@ static void on_request(struct upstream *u, const struct slice *id, const struct 
 		(void)buf_puts(
 			&text,
 			",\"error\":{\"code\":-32601,\"message\":\"this client can only call "
-			"tools: nobody can be asked here; take what is needed as arguments\"}}");
+			"tools and cannot answer questions; take input as arguments\"}}");
 	if (!text.err)
 		upstream_send(u, text.data, text.len, NULL);
 }

@@ -119,7 +119,7 @@ static int find_user(const struct settings *w, const struct passwd **ret, struct
 	*ret = getpwuid(st.st_uid);
 	if (!*ret)
 		return err_say(e, -ENOENT,
-			       "--mcp-config %s: its owner %u is no user of this machine; give "
+			       "--mcp-config %s: its owner %u is not a user of this machine; give "
 			       "--mcp-user NAME",
 			       w->files[0], st.st_uid);
 	return 0;

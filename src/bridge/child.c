@@ -168,7 +168,8 @@ static int spawn(const struct server_config *s, struct pipes *p, pid_t *ret, str
 	if (read(p->why[0], &code, sizeof(code)) == (ssize_t)sizeof(code)) {
 		(void)waitpid(*ret, NULL, 0);
 		return err_set(e, -code, "its command cannot be executed%s",
-			       s->cwd && code == ENOENT ? " (or there is no directory cwd)" : "");
+			       s->cwd && code == ENOENT ? " (or its directory cwd does not exist)" :
+							  "");
 	}
 	return 0;
 }

@@ -270,7 +270,7 @@ int bridge_read_file(int fd, const char *name, struct buf *ret, struct err *e)
 	if (fstat(fd, &st) < 0)
 		return err_set(e, -errno, "%s", name);
 	if (!S_ISREG(st.st_mode))
-		return err_say(e, -EINVAL, "%s: is no regular file", name);
+		return err_say(e, -EINVAL, "%s: is not a regular file", name);
 	int r = fd_read_buf(fd, ret);
 
 	return r == -EMSGSIZE ? err_say(e, -EFBIG, "%s: is larger than 16 MiB", name) :

@@ -115,7 +115,7 @@ static void on_request(struct front_link *o, const json_t *head, struct buf *bod
 	} else if (strcmp(op, "call") == 0) {
 		call(w, u, (uint64_t)id, head, body);
 	} else {
-		front_link_error(o, (uint64_t)id, "bad_request", "there is no such op", NULL);
+		front_link_error(o, (uint64_t)id, "bad_request", "unknown op", NULL);
 	}
 }
 

@@ -124,10 +124,9 @@ static int read_keys(const struct words *w, struct s3_creds *ret, struct err *e)
 		(void)close((int)w->keys);
 		return r < 0 ? err_wrap(e, "keys of the environment") : 0;
 	}
-	return err_say(
-		e, -ENOENT,
-		"there are no keys for the buckets; name a file with --s3-credentials, or set "
-		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+	return err_say(e, -ENOENT,
+		       "no keys for the buckets: name a file with --s3-credentials, or set "
+		       "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
 }
 
 static int parse(int argc, char **argv, struct bucket_config *ret, struct err *e)

@@ -70,7 +70,7 @@ static int open_own(const char *what, const char *path, struct err *e)
 		return err_set(e, -errno, "open %s %s", what, path);
 	if (st.st_uid != geteuid() || st.st_mode & 022)
 		return err_say(e, -EPERM,
-			       "%s %s must belong to uid %u and be writable by nobody else", what,
+			       "%s %s must belong to uid %u and be writable by no other user", what,
 			       path, (unsigned)geteuid());
 	return TAKE_FD(fd);
 }

@@ -75,12 +75,11 @@ int lang_source(const char *lang, const char *code, const char *arg, struct sour
 	if (strlen(arg) >= 4096 || stat(arg, &st) < 0) {
 		/* Does it look like the name of a file that ought to be there? */
 		if (lang_of_file(arg) && !strpbrk(arg, " \t\n()[]{}'\"=;"))
-			return err_say(e, -ENOENT,
-				       "%s: no such file (for code of that look use -c)", arg);
+			return err_say(e, -ENOENT, "%s: no such file; if it is code, use -c", arg);
 		return 0;
 	}
 	if (S_ISDIR(st.st_mode))
-		return err_say(e, -EISDIR, "%s is a directory (for code of that look use -c)", arg);
+		return err_say(e, -EISDIR, "%s is a directory; if it is code, use -c", arg);
 	s.code = NULL;
 	s.name = arg;
 	s.fd = open(arg, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -122,7 +122,7 @@ void ini_read(const struct ini_form *form, char *text,
 static const char *distrust(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
-		return "is no plain file";
+		return "is not a regular file";
 	if (st->st_size >= (off_t)INDEX_FILE_MAX)
 		return "is larger than 64 KiB";
 	if (st->st_uid != 0 && st->st_uid != geteuid())

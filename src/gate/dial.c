@@ -169,7 +169,7 @@ static void on_resolved(struct lookup *l, int code)
 	if (code < 0 && f->by_proxy)
 		fail_proxy(f, code == -ENOENT ? "does not exist" : "could not be resolved");
 	else if (code == -ENOENT)
-		flow_fail(f, "there is no such name");
+		flow_fail(f, "the name does not exist");
 	else if (code < 0)
 		flow_fail(f, "the name could not be resolved");
 	else

@@ -240,7 +240,7 @@ static int drop_one(const struct store *s, struct refs *refs, const char *text, 
 	row = refs_find(refs, &want);
 	if (!row)
 		return err_say(e, -ENOENT,
-			       "there is no image %.200s; 'caisson image ls' lists them", text);
+			       "image %.200s not found; 'caisson image ls' lists the images", text);
 	if (gc_in_use(s, row->digest))
 		return err_say(e, -EBUSY, "%.200s is in use: end the sandboxes that run it", text);
 	refs_drop(refs, row);

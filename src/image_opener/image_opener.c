@@ -237,8 +237,7 @@ static int find_user(const int *layers, size_t n, const char *user, uint32_t *ui
 
 		if (!line || !number_at(line, end, 2, uid) || !number_at(line, end, 3, gid))
 			return err_say(e, -EINVAL,
-				       "the image wants to run as '%.64s', and has no such user",
-				       user);
+				       "the image runs as '%.64s', but has no such user", user);
 	} else {
 		*gid = *uid;
 	}
@@ -248,8 +247,7 @@ static int find_user(const int *layers, size_t n, const char *user, uint32_t *ui
 
 		if (!line || !number_at(line, end, 2, gid))
 			return err_say(e, -EINVAL,
-				       "the image wants to run as '%.64s', and has no such group",
-				       user);
+				       "the image runs as '%.64s', but has no such group", user);
 	}
 	return 0;
 }

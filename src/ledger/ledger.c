@@ -366,7 +366,7 @@ static int open_current(struct ledger *l, const struct ledger_config *config, st
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
 		return err_say(e, -EINVAL,
 			       "the ledger's " LEDGER_CURRENT
-			       " is no file of its own: move it away and restart");
+			       " is not a regular file with one link: move it away and restart");
 	return read_current(l, config, e);
 }
 

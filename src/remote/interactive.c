@@ -281,7 +281,7 @@ static int conclude(struct interactive *p)
 	if (!p->s->problem.exit_code) {
 		(void)problem_say(&p->s->problem, EXIT_NO_DAEMON, "connection_broken",
 				  "the connection ended before the program did");
-		problem_hint(&p->s->problem, "'caisson ps -a' says whether the sandbox is there");
+		problem_hint(&p->s->problem, "'caisson ps -a' shows whether the sandbox exists");
 	}
 	session_fail(p->s);
 	return EXIT_OURS;

@@ -169,7 +169,7 @@ static int parse_address(const char *text, struct sockaddr_storage *ret, socklen
 		}
 	}
 	return err_say(e, -EINVAL,
-		       "--listen: '%.64s' is no address; give PORT, 127.0.0.1:PORT or [::1]:PORT",
+		       "--listen: invalid address '%.64s'; give PORT, 127.0.0.1:PORT or [::1]:PORT",
 		       text);
 }
 

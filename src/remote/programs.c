@@ -20,7 +20,7 @@ static int put_file(json_t *body, const char *key, int fd, const char *name, str
 	if (lang_read(fd, name, &b, e) < 0)
 		return e->code;
 	if (!utf8_valid(buf_str(&b), b.len))
-		return err_say(e, -EILSEQ, "%s: is not UTF-8 text, and nothing else can be sent so",
+		return err_say(e, -EILSEQ, "%s: is not UTF-8 text; code and its input must be",
 			       name);
 	if (b.len == 0 && strcmp(key, "code") == 0)
 		return err_say(e, -EINVAL, "%s: is empty", name);

@@ -150,7 +150,7 @@ int sandbox_name_check(const char *s, struct err *e)
 	if (sandbox_name_valid(s, strlen(s)))
 		return 0;
 	return err_say(e, -EINVAL,
-		       "'%.80s' is no name of a sandbox: 1 to %d letters, digits, '.', '_' or "
+		       "invalid sandbox name '%.80s': give 1 to %d letters, digits, '.', '_' or "
 		       "'-', beginning with a letter or digit",
 		       s, SANDBOX_NAME_MAX);
 }
@@ -168,8 +168,8 @@ int sandbox_path_parse(const char *arg, struct sandbox_path *ret, struct err *e)
 	if (!sandbox_name_valid(arg, len))
 		return err_say(
 			e, -EINVAL,
-			"'%.*s' is no name of a sandbox (for a file here with a colon in its "
-			"name: ./%.80s)",
+			"invalid sandbox name '%.*s'; for a local file with a colon in its name, "
+			"give ./%.80s",
 			len > 80 ? 80 : (int)len, arg, arg);
 	ret->remote = true;
 	memcpy(ret->name, arg, len);

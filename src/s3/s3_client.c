@@ -205,7 +205,7 @@ static int step(struct s3_client *c, struct err *e)
 	if (!http_call_step(c->multi))
 		return err_say(e, -EIO, "libcurl gave up");
 	if (is_cancelled(c))
-		return err_say(e, -ECANCELED, "nobody waits for it any more");
+		return err_say(e, -ECANCELED, "cancelled: no request waits for it");
 	/* Pauses end with the next round: it is never more than POLL_MS away. */
 	(void)curl_multi_poll(c->multi, &extra, c->cancel_fd >= 0 ? 1 : 0, POLL_MS / 5, NULL);
 	return 0;

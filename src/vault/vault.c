@@ -163,7 +163,7 @@ static int check_twice(const struct vault *v, size_t number, struct err *e)
 	for (size_t i = 0; i < v->n; i++)
 		if (strcmp(v->list[i].name, new->name) == 0 &&
 		    lists_meet(v->list[i].owners, new->owners))
-			return err_say(e, -EEXIST, "line %zu: %s is there twice for the same owner",
+			return err_say(e, -EEXIST, "line %zu: %s occurs twice for the same owner",
 				       number, new->name);
 	return 0;
 }

@@ -285,7 +285,7 @@ int workspace_dir_sweep(int store_dir, const char *known, struct err *e)
 			 strcmp(name + WORKSPACE_STORE_KEY_LEN, GONE) == 0)
 			r = tree_remove(store_dir, name);
 	}
-	return r < 0 ? err_set(e, r, "remove trees that nobody uses") : 0;
+	return r < 0 ? err_set(e, r, "remove unused trees") : 0;
 }
 
 /* ---- notes for the next worker -------------------------------------------------------------- */

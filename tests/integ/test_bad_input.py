@@ -305,7 +305,7 @@ def test_state_that_belongs_to_someone_else(shared_dir):
 def test_state_that_others_can_write(tmp_path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(0o777)
-    refused(run("exec", "--state", tmp_path / "state", "--", "true"), "state", "nobody else")
+    refused(run("exec", "--state", tmp_path / "state", "--", "true"), "state", "no other user")
     (tmp_path / "link").symlink_to("/tmp")
     refused(run("exec", "--state", tmp_path / "link", "--", "true"), "state", str(tmp_path / "link"))
     (tmp_path / "file").write_text("")

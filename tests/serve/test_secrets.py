@@ -120,7 +120,7 @@ def test_a_name_is_a_variable_once(world):
     ("A='x y'\n", 0o600, "quotes"),
     ("A= x\n", 0o600, "space"),
     ("A=x\r\n", 0o600, "control byte"),
-    ("A=1\nA=2\n", 0o600, "line 2: A is there twice"),
+    ("A=1\nA=2\n", 0o600, "line 2: A occurs twice"),
     ("A@Example.com=1\n", 0o600, "lower case"),
     ("A=\n", 0o600, "A has no value"),
 ])

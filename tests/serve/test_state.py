@@ -344,7 +344,7 @@ def test_no_state_directory_no_daemon(tmp_path):
     assert str(tmp_path / "link") in fails(tmp_path / "link")
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    assert "writable by nobody else" in fails(tmp_path / "open")
+    assert "writable by no other user" in fails(tmp_path / "open")
 
 
 @needs_root

@@ -258,7 +258,7 @@ def test_approval_over_rest(tools):
 @slow
 def test_nobody_answers(tools):
     box = tools.box(servers=["hasty"])
-    assert "nobody answered in 1 s" in tools.said(box, "await mcp_hasty.write(text='x')")
+    assert "no decision in 1 s" in tools.said(box, "await mcp_hasty.write(text='x')")
     assert not tools.calls("hasty") and tools.ledger("approval.end", sandbox=box)[0]["outcome"] == "late"
 
 
@@ -336,7 +336,7 @@ def test_task_asks(tools):
 
 @slow
 def test_modern_client_that_never_comes_back(tools):
-    """Its code gets the error that nobody answered, and ends; it also ends when the client disconnects while it waits."""
+    """Its code gets the error that nobody decided, and ends; it also ends when the client disconnects while it waits."""
     c = Modern(tools.daemon, capabilities={"elicitation": {}})
     n = len(tools.calls("hasty"))
     params = {"name": "run_python", "arguments": {"code": CALL % "await mcp_hasty.write(text='x')", "servers": ["hasty"]}}
@@ -346,7 +346,7 @@ def test_modern_client_that_never_comes_back(tools):
     assert wait_until(lambda: tools.daemon.health()["sandboxes"]["busy"] == 0)
     # Later than all that: the result is still available.
     r = c.call("tools/call", {**params, "inputResponses": {}, "requestState": r["requestState"]})
-    assert "nobody answered in 1 s" in r["structuredContent"]["stdout"][0] and len(tools.calls("hasty")) == n
+    assert "no decision in 1 s" in r["structuredContent"]["stdout"][0] and len(tools.calls("hasty")) == n
 
 
 def test_legacy_client_is_asked(tools):

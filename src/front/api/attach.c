@@ -282,7 +282,7 @@ void handle_process_attach(struct services *services, struct http_exchange *x)
 	if (found && !http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");
 		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",
-			    "this is no WebSocket handshake");
+			    "the request is not a WebSocket handshake");
 	} else if (found) {
 		struct attach *a = calloc(1, sizeof(*a));
 

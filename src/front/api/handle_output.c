@@ -140,7 +140,7 @@ void handle_execution_events(struct services *services, struct http_exchange *x)
 	else if (r->streamed)
 		reply_error(x, 410, "cursor_gone", "cursor",
 			    "read the output by offset, or the result",
-			    "the events are not kept any more");
+			    "the events are no longer kept");
 	else
 		reply_error(
 			x, 409, "not_streamed", "execution_id",

@@ -280,7 +280,7 @@ static bool input_of(struct http_exchange *x, const json_t *body, struct buf *ou
 		(void)buf_append(out, json_string_value(text), json_string_length(text));
 	if (coded && !base64_decode(json_string_value(coded), json_string_length(coded), out)) {
 		reply_error(x, 422, "invalid_value", "data_base64", "RFC 4648, padded, one line",
-			    "'data_base64' is no base64");
+			    "'data_base64' is invalid base64");
 		return false;
 	}
 	return true;

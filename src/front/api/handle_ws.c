@@ -242,7 +242,7 @@ void handle_execute_ws(struct services *services, struct http_exchange *x)
 	if (!http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");
 		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",
-			    "this is no WebSocket handshake");
+			    "the request is not a WebSocket handshake");
 		return;
 	}
 	s = calloc(1, sizeof(*s));

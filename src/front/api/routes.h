@@ -45,7 +45,7 @@ extern const struct route routes_core[], routes_sandboxes[], routes_exec[], rout
 #define TOO_MUCH(codes_)                                                                           \
 	FAILURE(429, codes_, "No room for that now, or too many wrong tokens from this address.")
 #define SOCKET RESPONSE(101, NULL, "A WebSocket.")
-#define NO_SOCKET FAILURE(426, "upgrade_required", "This is no WebSocket handshake.")
+#define NO_SOCKET FAILURE(426, "upgrade_required", "The request is not a WebSocket handshake.")
 
 #define SANDBOX "/v1/sandboxes/{name}"
 

@@ -75,7 +75,7 @@ const struct route routes_core[] = {
 	{ "POST", "/v1/approvals/{approval_id}", "approvals", handle_approval_decide,
 	  OPERATION(
 		  "decide_approval", "Approve or deny one",
-		  "The first decision counts. A call that nobody decides in time "
+		  "The first decision counts. A call without a decision in time "
 		  "(`approve_seconds`, 60 s) is denied.",
 		  FIELDS(FIELD(IN_PATH, STRING, "approval_id", 1, 64, "Of a call that waits.",
 			       .required = true, .example = "\"0f9a1c5e7b3d482996d2a4c6e8f01357\""),

@@ -19,11 +19,11 @@
 #define NO_PORT                                                                                    \
 	FAILURE(404, "no_such_sandbox no_such_port",                                               \
 		"There is no such sandbox of yours, or the port is not open.")
-#define BAD_PORT FAILURE(422, "out_of_range", "That is no port.")
+#define BAD_PORT FAILURE(422, "out_of_range", "Invalid port.")
 #define PASS_RESPONSES                                                                             \
 	RESPONSES(CONTENT(200, "*/*", "Whatever the service answers, with its status."), NO_PORT,  \
 		  FAILURE(409, NULL, "The sandbox does not run, or ended."),                       \
-		  FAILURE(502, NULL, "Nothing listens on the port, or its answer is no HTTP."),    \
+		  FAILURE(502, NULL, "Nothing listens on the port, or its answer is not HTTP."),   \
 		  FAILURE(504, NULL, "The service did not answer in time."))
 
 #define PORTS SANDBOX "/ports"

@@ -7,7 +7,7 @@
 	FAILURE(403,                                                                               \
 		"package_blocked package_not_allowed package_lookalike package_not_pinned "        \
 		"too_many_packages policy_refused",                                                \
-		"A rule of the operator's is against it; the message says which."),                \
+		"A rule of the operator refuses it; the message names the rule."),                 \
 		FAILURE(413, "package_too_big", "It is too big."),                                 \
 		TOO_MUCH("packages_busy package_rate"),                                            \
 		FAILURE(501, "not_configured no_installer",                                        \
@@ -20,7 +20,7 @@
 	FAILURE(422,                                                                               \
 		"invalid_requirement version_not_found build_failed invalid_package "              \
 		"hash_mismatch" codes_,                                                            \
-		"No such thing, or nothing that may be installed.")
+		"Invalid or unknown package, or it cannot be installed.")
 
 const struct route routes_packages[] = {
 	{ "POST", "/pip_install", "packages", handle_pip_install, &operation_pip_install,

@@ -144,8 +144,7 @@ static void on_slice(struct deferred *d)
 
 	if (!spool) {
 		free_search(s);
-		reply_error(x, 410, "execution_gone", NULL, NULL,
-			    "what was searched is not kept any more");
+		reply_error(x, 410, "execution_gone", NULL, NULL, "the output is no longer kept");
 		return;
 	}
 	int r = spool_search(spool, &s->at, &s->pattern, (size_t)s->left, s->slice_bytes, on_match,

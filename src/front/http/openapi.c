@@ -377,11 +377,11 @@ static void write_info(struct json *j)
 		j, "description",
 		"Every error has one shape, `{\"error\": {\"code\", \"message\", \"field\"?, "
 		"\"hint\"?}}`; `x-errors` of an operation has its codes, by status. Beside these, "
-		"a request that is no HTTP is answered as HTTP has it (400, 408, 413, 414, 431, "
+		"a request that is not valid HTTP gets a status of HTTP (400, 408, 413, 414, 431, "
 		"501, 505); 500, 502, 504 and the codes `out_of_memory`, `sandbox_failed` and "
 		"`kernel_failed` (503) are faults of the daemon or of its machine, whose log has "
 		"the request id. Requests that do not name a session get a sandbox of their own, "
-		"which nobody else ever sees.");
+		"which no other caller can see.");
 	json_member_str(j, "version", CAISSON_VERSION);
 	json_member_raw(j, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
 	json_object_end(j);

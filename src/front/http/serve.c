@@ -231,9 +231,9 @@ static bool admit(struct server *server, struct http_exchange *x, struct request
 		reply_empty(x, 204);
 	else if (status == 405)
 		reply_error(x, 405, "method_not_allowed", NULL, "see the Allow header",
-			    "%s is not for this path", q->method);
+			    "this path does not support %s", q->method);
 	else
-		reply_error(x, 404, "not_found", NULL, "see /docs", "there is nothing here");
+		reply_error(x, 404, "not_found", NULL, "see /docs", "unknown path");
 	return false;
 }
 

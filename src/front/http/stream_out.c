@@ -197,6 +197,6 @@ bool stream_out_cursor(struct http_exchange *x, uint64_t *ret)
 	if (!text.err && num_parse_u64(buf_str(&text), 0, INT64_MAX, ret, &e) == 0)
 		return true;
 	reply_error(x, 422, "invalid_value", "cursor", "use the id of the last event you have",
-		    "this is no id of an event");
+		    "invalid event id");
 	return false;
 }

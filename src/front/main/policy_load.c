@@ -193,7 +193,7 @@ static void warn_of_owners(const struct parts *p, const struct rules *r)
 				  F_STR("owner", r->owners[i].owner),
 				  F_UINT("line", r->owners[i].at.line),
 				  F_STR("what",
-					"no token has this name: these rules hold for nobody"));
+					"no token has this name: these rules apply to no caller"));
 }
 
 /* The ledger comes last: the rules hold even if that cannot be recorded. */

@@ -43,7 +43,7 @@ static int open_top(const char *path, struct err *e)
 	/* In /tmp another user may have made it first. */
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 022)
 		return err_say(e, -EPERM,
-			       "--state: %s must belong to uid %u and be writable by nobody else",
+			       "--state: %s must belong to uid %u and be writable by no other user",
 			       path, (unsigned)geteuid());
 	return TAKE_FD(fd);
 }

@@ -131,8 +131,9 @@ static void run(struct mcp_channel *p, struct mcp_session *session, enum mcp_era
 	struct mcp_call *c;
 
 	if (mcp_call_find(p->mcp, session, p, m->id)) {
-		put_error(p, m->id, MCP_INVALID_REQUEST, NULL,
-			  "a request with this id is under way: each needs one of its own");
+		put_error(
+			p, m->id, MCP_INVALID_REQUEST, NULL,
+			"a request with this id is under way; give each request an id of its own");
 		return;
 	}
 	if (p->n_calls >= CALLS_MAX) {

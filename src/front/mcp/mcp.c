@@ -43,7 +43,7 @@ static const char instructions[] =
 	"sandbox itself had to be replaced, as after out-of-memory, they are gone too. The text says which it was.\n"
 	"- `epoch` counts such losses: when it is not that of your last result, variables are gone; look with "
 	"list_files what is there.\n"
-	"- A session that nobody used for some minutes is removed; so is everything in it.";
+	"- A session that was idle for some minutes is removed, with everything in it.";
 
 /* Names are no secret: the error about an unknown server lists them. */
 static void put_servers(const struct mcp *mcp, struct buf *b)

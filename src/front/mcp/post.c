@@ -311,7 +311,7 @@ void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const
 
 	if (!r) {
 		mcp_refuse(x, 400, NULL, MCP_BAD_SESSION, NULL,
-			   "Last-Event-ID: what followed it is not kept (any more)");
+			   "Last-Event-ID: the events after it are not kept, or no longer");
 		return;
 	}
 	p = mcp_replay_speaker(r);

@@ -183,7 +183,7 @@ void mcp_method_directory_read(struct mcp_call *c)
 	json_array_begin(&a.j);
 	if (write_children(&a.j, dir) == 0) {
 		buf_free(&a.buf);
-		mcp_fail(c, MCP_INVALID_PARAMS, "params.uri is no directory that is served here");
+		mcp_fail(c, MCP_INVALID_PARAMS, "params.uri: unknown directory");
 		return;
 	}
 	json_array_end(&a.j);

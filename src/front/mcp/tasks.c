@@ -305,7 +305,7 @@ static struct mcp_task *own_task(struct mcp_call *c)
 	}
 	if (!t)
 		mcp_fail(c, MCP_INVALID_PARAMS,
-			 id ? "params.taskId: there is no such task (any more)" :
+			 id ? "params.taskId: unknown or expired task" :
 			      "params.taskId must be a string");
 	return t;
 }

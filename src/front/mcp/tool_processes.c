@@ -173,7 +173,7 @@ static void list_processes(struct mcp_call *c, json_t *args)
 	p = cursor ? process_find(s, json_string_value(cursor)) : NULL;
 	if (cursor && !p) {
 		mcp_output_fail(c, "invalid_value", "begin without a cursor",
-				"cursor: it is not known any more");
+				"cursor: unknown or expired");
 		return;
 	}
 	mcp_output_begin(c, &o);

@@ -96,7 +96,7 @@ void handle_mcp_ws(struct mcp *mcp, struct http_exchange *x)
 	if (!http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");
 		reply_error(x, 426, "upgrade_required", NULL, "use 'caisson mcp', or POST /mcp",
-			    "this is no WebSocket handshake");
+			    "the request is not a WebSocket handshake");
 		return;
 	}
 	d = calloc(1, sizeof(*d));

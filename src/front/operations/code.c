@@ -152,7 +152,7 @@ const struct operation operation_pip_install = {
 		"code that already ran in the session.",
 	.fields = FIELDS(
 		FIELD(IN_BODY | IN_TOOL, STRING, "package", 1, 128,
-		      "Its name on the index, perhaps with versions: requests, numpy>=1.26,<2.",
+		      "Its name on the index, with optional versions: requests, numpy>=1.26,<2.",
 		      .required = true, .example = "\"requests\""),
 		FIELD(IN_BODY, STRING, "version", 1, 64, "Its version.", .example = "\"2.31.0\"",
 		      .fallback = "\"latest\""),
@@ -178,7 +178,7 @@ const struct operation operation_install_packages = {
 	.fields = FIELDS(
 		SANDBOX_PARAM, SESSION_FIELD,
 		FIELD(IN_BODY, STRING_LIST, "packages", 1, INSTALL_REQUIREMENTS_MAX,
-		      "Names on the index, perhaps with versions.", .required = true,
+		      "Names on the index, with optional versions.", .required = true,
 		      .example = "[\"requests\", \"numpy>=1.26\"]"),
 		FIELD(IN_TOOL, STRING, "package_name", 1, 128,
 		      "Name on the index, as in requests, or left-pad for javascript.",

@@ -14,7 +14,7 @@
 	WORDS_FIELD(                                                                                \
 		in_, "servers", CODE_SERVERS_MAX, "[\"github\"]",                                   \
 		"MCP servers of the daemon's configuration whose tools its code may call. With an " \
-		"empty list code has memory and saved tools, and nobody's tools.")
+		"empty list code has memory and saved tools, and no server's tools.")
 
 #define SPEC_FIELDS(in_)                                                                             \
 	FIELD(in_, STRING, "image", 1, 512,                                                          \
@@ -33,11 +33,11 @@
 		FIELD(in_, STRING_MAP, "labels", 0, 64, "Words of your own, to find it by.",         \
 		      .example = "{\"team\": \"red\"}"),                                             \
 		FIELD(in_, INTEGER, "timeout_seconds", 1, YEAR_S,                                    \
-		      "When it is removed whatever happens. Without it there is no such time; "      \
+		      "When it is removed, whatever runs in it. Without it: never; "                 \
 		      "see `extend`.",                                                               \
 		      .example = "3600"),                                                            \
 		FIELD(in_, INTEGER, "idle_seconds", 1, YEAR_S,                                       \
-		      "Removed after nobody used it for so long. Default: the daemon's "             \
+		      "It is removed when it was idle for this time. Default: the daemon's "         \
 		      "--idle-timeout.",                                                             \
 		      .example = "300"),                                                             \
 		SERVERS_FIELD(in_),                                                                  \

@@ -111,7 +111,7 @@ int fetcher_may(const struct install *in, struct refusal *why)
 		return 0;
 	return refusal_set(why, REFUSAL_CONFLICT, "package_conflict", "package",
 			   "the operator brings it back with: caisson image pull",
-			   "the image of this sandbox, %.200s, is not in the store any more",
+			   "the image of this sandbox, %.200s, is no longer in the store",
 			   in->image->name);
 }
 

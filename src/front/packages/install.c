@@ -151,7 +151,7 @@ void install_drop(struct install *in)
 	in->ops = NULL;
 	if (!in->closure)
 		install_fail_text(in, REFUSAL_CONFLICT, "cancelled", NULL,
-				  "nobody waits for it any more");
+				  "cancelled: no client waits for it");
 }
 
 /* ---- the finished tree --------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * requirement.h - A package to be installed: its name in an index, perhaps with versions.
+ * requirement.h - A package to be installed: its name in an index, with optional versions.
  *
  * An address, path, option or marker is refused. The resulting text is safe as one argument of the
  * installer, and equal requests have equal texts.

@@ -116,8 +116,8 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, con
 	(void)snprintf(text, sizeof(text), "looks like a misspelling: did you mean '%.100s'?",
 		       other);
 	return refuse(ret, "package_lookalike",
-		      "an operator who knows it is meant names it in --known-packages", name, by,
-		      text);
+		      "if the name is right, the operator can list it in --known-packages", name,
+		      by, text);
 }
 
 /* The package of the closure that needs @name; NULL: none, the request names it. */

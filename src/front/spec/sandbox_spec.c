@@ -77,10 +77,10 @@ static int check_machine(const struct cell_limits *l, struct refusal *r)
 
 	if (pages > 0 && page > 0 && l->memory_bytes > (uint64_t)pages * (uint64_t)page)
 		return refuse(r, "out_of_range", "memory_mib", "ask for less",
-			      "this machine does not have so much memory");
+			      "this machine has less memory");
 	if (cpus > 0 && l->cpu_milli > (uint64_t)cpus * 1000)
 		return refuse(r, "out_of_range", "cpus", "ask for fewer",
-			      "this machine does not have so many processors");
+			      "this machine has fewer processors");
 	return 0;
 }
 

@@ -37,7 +37,7 @@ static int take_mode(const char *text, struct workspace_use *ret, struct refusal
 			ret->mode = (enum workspace_mode)i;
 			return 0;
 		}
-	return refuse(why, "cow (copy on write), ro or rw", "there is no such mode of a workspace");
+	return refuse(why, "cow (copy on write), ro or rw", "unknown mode of a workspace");
 }
 
 static int take_name(const char *text, size_t len, struct workspace_use *ret, struct refusal *why)
@@ -114,8 +114,9 @@ static int take_parts(const json_t *object, struct workspace_use *ret, struct re
 				      "'write' has an invalid directory");
 	}
 	if (json_array_size(list) > 0 && ret->mode == WORKSPACE_RO)
-		return refuse(why, "leave 'write' out, or use mode cow or rw",
-			      "nothing can be written to in a workspace that is mounted read-only");
+		return refuse(
+			why, "leave 'write' out, or use mode cow or rw",
+			"'write' contradicts the mode ro, which mounts the workspace read-only");
 	if (json_array_size(list) > 0)
 		ret->write = json_incref(list);
 	return 0;

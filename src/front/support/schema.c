@@ -281,7 +281,7 @@ static bool check_string(const json_t *v, const struct field *f, struct schema_e
 	}
 	if (f->check && !f->check(s, len)) {
 		(void)fail(e, REFUSAL_INVALID, "invalid_value", f->name,
-			   "'%s' has not the form it must have", f->name);
+			   "'%s' has an invalid format", f->name);
 		hint(e, "it must match %s", f->pattern);
 		return false;
 	}

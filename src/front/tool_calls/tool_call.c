@@ -159,7 +159,7 @@ static void on_decided(struct approval *a, enum approval_outcome o, const char *
 	}
 	if (o == APPROVAL_LATE)
 		(void)snprintf(message, sizeof(message),
-			       "%.64s.%.128s was not approved: nobody answered in %llu s",
+			       "%.64s.%.128s was not approved: no decision in %llu s",
 			       t->upstream->name, t->tool,
 			       (unsigned long long)t->approve_ms / 1000);
 	else

@@ -136,7 +136,7 @@ TEST(files_of_others)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	env[0] = (char *)"PIP_CONFIG_FILE=/fifo.conf";
 	ask(INDEX_PIP, env);
-	assert_non_null(strstr(c.note, "no plain file"));
+	assert_non_null(strstr(c.note, "not a regular file"));
 }
 
 TEST(npm)

@@ -68,7 +68,7 @@ TEST(wrong_lines)
 		{ "A@H.test=x", "lower case" },
 		{ ":A=x", "owners" },
 		{ "a,,b:A=x", "owners" },
-		{ "A=x\nA=y", "line 2: A is there twice" },
+		{ "A=x\nA=y", "line 2: A occurs twice" },
 		{ "A=x\nbob:A=y", "twice" },
 		{ "al,bob:A=x\nbob,eve:A=y", "twice" },
 	};
