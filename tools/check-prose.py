@@ -38,7 +38,7 @@ PRUNED = re.compile(r"^(\.git|build.*|__pycache__|node_modules|\.pytest_cache|\.
 PHRASES = (
     (re.compile(r"\bcan not\b(?! only)", re.I), "write 'cannot'"),
     (re.compile(r"\bwho(?:m|se|so)?ever\b", re.I), "name the actor: 'an attacker who ...', 'the caller'"),
-    (re.compile(r"(?<!\b[Tt]here )\b(?:is|are) none\b"), "say what is missing or invalid: 'invalid name', 'has no ...'"),
+    (re.compile(r"\b(?:[Tt]here )?(?:is|are) none\b"), "say what is missing or invalid: 'invalid name', 'has no ...'"),
     (re.compile(r"\bnobody knows\b", re.I), "write 'unknown'"),
 )
 

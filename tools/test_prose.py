@@ -27,6 +27,10 @@ FOUND = [
     ("a.md", "| a |\n|---|\n| for whomever asks |\n", 3, "name the actor"),               # in a cell of a table
     ("a.md", "The name is none.\n", 1, "say what is missing"),
     ("a.md", "They are none of ours.\n", 1, "say what is missing"),
+    ("a.h", "/* f() - By name; NULL when there is none. */\n", 1, "say what is missing"),
+    ("a.h", "/*\n * f() - By name. NULL: there\n * are none.\n */\n", 2, "say what is missing"),
+    ("a.py", 'def f():\n    """Raises if there is none."""\n', 2, "say what is missing"),
+    ("a.md", "Other keys? There are none.\n", 1, "say what is missing"),
     ("a.md", "A field that nobody knows is ignored.\n", 1, "write 'unknown'"),
     ("a.md", "It works. What is left is removed.\n", 1, "name the subject"),
     ("a.md", "**Why.** Who asks gets it.\n", 1, "name the subject"),
@@ -59,7 +63,7 @@ def test_finds(tmp_path, name, text, line, why):
 
 
 @pytest.mark.parametrize("name,text", [
-    ("a.md", "The gate cannot connect. It can not only read but write. There is none, and there are none.\n"),
+    ("a.md", "The gate cannot connect. It can not only read but write. There is no key; none of the keys fits.\n"),
     ("a.md", "# What is protected\n\n## Who is who\n\nWhat is it? A cell.\n"),               # titles, and questions
     ("a.md", "Write `cannot`, not `can not`; say `who`, not ``whoever``.\n"),                # code
     ("a.md", "```\nWhoever can not is none.\n```\n\n    " + "x " * 40 + "\n"),
