@@ -22,8 +22,7 @@ void handle_approvals(struct services *services, struct http_exchange *x)
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "approvals");
-	json_array_begin(&j);
+	json_member_array(&j, "approvals");
 	for (const struct approval *a = services->tool_calls->approvals; a; a = a->next)
 		if (strcmp(a->owner, context_of(x)->owner) == 0)
 			approval_json(a, &j);

@@ -48,8 +48,7 @@ void handle_executions(struct services *services, struct http_exchange *x)
 		return;
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "executions");
-	json_array_begin(&j);
+	json_member_array(&j, "executions");
 	for (const struct record *r = s->records.first; r; r = r->next) {
 		json_object_begin(&j);
 		record_json(r, &j);

@@ -43,8 +43,7 @@ void handle_sessions(struct services *services, struct http_exchange *x)
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "sessions");
-	json_array_begin(&j);
+	json_member_array(&j, "sessions");
 	for (const struct sandbox *s = services->sandboxes->first; s; s = s->next)
 		if (s->name[0] && s->state == SANDBOX_RUNNING && strcmp(s->owner, v->owner) == 0)
 			write_session(&j, s);

@@ -188,8 +188,7 @@ void output_search(struct http_exchange *x, const struct output_query *q,
 	buf_init(&s->out, ANSWER_MAX);
 	json_init(&s->j, &s->out);
 	json_object_begin(&s->j);
-	json_key(&s->j, "matches");
-	json_array_begin(&s->j);
+	json_member_array(&s->j, "matches");
 	context_wait(s->x, s, on_gone);
 	on_slice(&s->slice);
 }

@@ -64,8 +64,7 @@ static void say_display(struct jrequest *r, const json_t *event)
 	json_object_begin(&j);
 	put(&j, "data", json_object_get(event, "data"), "{}");
 	put(&j, "metadata", json_object_get(event, "metadata"), "{}");
-	json_key(&j, "transient");
-	json_object_begin(&j);
+	json_member_object(&j, "transient");
 	if (json_is_string(id))
 		put(&j, "display_id", id, "\"\"");
 	json_object_end(&j);
@@ -106,8 +105,7 @@ static void write_error(struct jrequest *r, const char *name, const char *value,
 		_buf_ struct buf line = BUF_INIT(4096);
 
 		(void)buf_printf(&line, "%s: %s", name, value);
-		json_key(&j, "traceback");
-		json_array_begin(&j);
+		json_member_array(&j, "traceback");
 		(void)json_strn(&j, buf_str(&line), line.len);
 		json_array_end(&j);
 	}
@@ -214,8 +212,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 		json_object_foreach(error, key, value) put(&j, key, value, "null");
 		json_decref(error);
 	} else {
-		json_key(&j, "payload");
-		json_array_begin(&j);
+		json_member_array(&j, "payload");
 		json_array_end(&j);
 		json_key(&j, "user_expressions");
 		json_raw(&j, expressions && expressions->len ? buf_str(expressions) : "{}",

@@ -92,8 +92,7 @@ void mcp_answer_begin_as(const struct mcp_call *c, struct mcp_answer *a, const c
 	json_object_begin(&a->j);
 	json_member_str(&a->j, "jsonrpc", "2.0");
 	json_member_value(&a->j, "id", c->m.id);
-	json_key(&a->j, "result");
-	json_object_begin(&a->j);
+	json_member_object(&a->j, "result");
 	if (c->era == MCP_MODERN)
 		json_member_str(&a->j, "resultType", result_type);
 }
@@ -114,8 +113,7 @@ void mcp_answer_cache(const struct mcp_call *c, struct mcp_answer *a, uint64_t t
 int mcp_answer_close(const struct mcp_call *c, struct mcp_answer *a)
 {
 	if (c->era == MCP_MODERN) {
-		json_key(&a->j, "_meta");
-		json_object_begin(&a->j);
+		json_member_object(&a->j, "_meta");
 		json_key(&a->j, MCP_META_SERVER);
 		mcp_server_info(&a->j);
 		if (c->listens)
@@ -175,13 +173,11 @@ static int write_error(struct buf *out, const json_t *id, int code, const json_t
 	json_object_begin(&j);
 	json_member_str(&j, "jsonrpc", "2.0");
 	json_member_value(&j, "id", id);
-	json_key(&j, "error");
-	json_object_begin(&j);
+	json_member_object(&j, "error");
 	json_member_int(&j, "code", code);
 	json_member_str(&j, "message", message);
 	if (text) {
-		json_key(&j, "data");
-		json_raw(&j, text, strlen(text));
+		json_member_raw(&j, "data", text);
 	}
 	json_object_end(&j);
 	json_object_end(&j);

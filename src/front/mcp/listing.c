@@ -92,8 +92,7 @@ void listing_write(struct listing *l, const char *path, size_t max, struct json 
 	listing_sort(l);
 	json_object_begin(j);
 	json_member_str(j, "path", path);
-	json_key(j, "files");
-	json_array_begin(j);
+	json_member_array(j, "files");
 	mcp_list_begin(&list, j, max);
 	for (size_t i = 0; i < l->n && mcp_list_entry(&list); i++) {
 		const struct listing_file *f = &l->files[i];

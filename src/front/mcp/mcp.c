@@ -84,15 +84,13 @@ void mcp_server_info(struct json *j)
 
 static void put_empty(struct json *j, const char *key)
 {
-	json_key(j, key);
-	json_object_begin(j);
+	json_member_object(j, key);
 	json_object_end(j);
 }
 
 static void put_list(const struct mcp *mcp, struct json *j, const char *key, enum mcp_list list)
 {
-	json_key(j, key);
-	json_object_begin(j);
+	json_member_object(j, key);
 	if (mcp_list_lives(mcp, list))
 		json_member_bool(j, "listChanged", true);
 	if (list == MCP_LIST_RESOURCES)
@@ -102,11 +100,9 @@ static void put_list(const struct mcp *mcp, struct json *j, const char *key, enu
 
 static void put_extensions(struct json *j)
 {
-	json_key(j, "extensions");
-	json_object_begin(j);
+	json_member_object(j, "extensions");
 	put_empty(j, MCP_TASKS);
-	json_key(j, MCP_META "skills");
-	json_object_begin(j);
+	json_member_object(j, MCP_META "skills");
 	json_member_bool(j, "directoryRead", true);
 	json_object_end(j);
 	json_object_end(j);
@@ -177,8 +173,7 @@ static void discover(struct mcp_call *c)
 	struct mcp_answer a;
 
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, "supportedVersions");
-	json_array_begin(&a.j);
+	json_member_array(&a.j, "supportedVersions");
 	(void)json_str(&a.j, MCP_MODERN_VERSION);
 	json_array_end(&a.j);
 	json_key(&a.j, "capabilities");

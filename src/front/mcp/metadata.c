@@ -61,12 +61,10 @@ static void write_document(const struct mcp *mcp, const struct http_exchange *x,
 	json_init(&j, out);
 	json_object_begin(&j);
 	json_member_str(&j, "resource", buf_str(&resource));
-	json_key(&j, "authorization_servers");
-	json_array_begin(&j);
+	json_member_array(&j, "authorization_servers");
 	(void)json_str(&j, mcp->daemon->config.mcp_auth_server);
 	json_array_end(&j);
-	json_key(&j, "bearer_methods_supported");
-	json_array_begin(&j);
+	json_member_array(&j, "bearer_methods_supported");
 	(void)json_str(&j, "header");
 	json_array_end(&j);
 	json_member_str(&j, "resource_name", "Caisson");

@@ -31,8 +31,7 @@ static void write_prompt(struct json *j, const struct mcp_prompt *p)
 	json_member_str(j, "name", p->name);
 	json_member_str(j, "title", p->title);
 	json_member_str(j, "description", p->description);
-	json_key(j, "arguments");
-	json_array_begin(j);
+	json_member_array(j, "arguments");
 	for (size_t i = 0; i < MCP_PROMPT_ARGS_MAX && p->args[i].name; i++) {
 		json_object_begin(j);
 		json_member_str(j, "name", p->args[i].name);
@@ -56,8 +55,7 @@ void mcp_method_prompts_list(struct mcp_call *c)
 	if (!mcp_page_begin(c, &page))
 		return;
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, "prompts");
-	json_array_begin(&a.j);
+	json_member_array(&a.j, "prompts");
 	for (const struct mcp_prompt *p = mcp_additions.prompts; p->name; p++)
 		if (mcp_page_takes(&page))
 			write_prompt(&a.j, p);
@@ -115,10 +113,8 @@ static void answer(struct mcp_call *c, const struct mcp_prompt *p, const struct 
 	size_t n = 0;
 
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, "completion");
-	json_object_begin(&a.j);
-	json_key(&a.j, "values");
-	json_array_begin(&a.j);
+	json_member_object(&a.j, "completion");
+	json_member_array(&a.j, "values");
 	if (p)
 		n = of_prompt(p, arg, value, &a.j);
 	else if (r && r->complete)

@@ -70,8 +70,7 @@ static void list(struct mcp_call *c, const char *key, bool templates)
 	if (!mcp_page_begin(c, &page))
 		return;
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, key);
-	json_array_begin(&a.j);
+	json_member_array(&a.j, key);
 	for (size_t i = 0; (r = row_at(i)); i++) {
 		if (!r->match != templates && mcp_page_takes(&page))
 			write_row(&a.j, r);
@@ -99,8 +98,7 @@ void mcp_method_templates_list(struct mcp_call *c)
 static void begin(struct mcp_call *c, struct mcp_answer *a, const char *uri, const char *mime)
 {
 	mcp_answer_begin(c, a);
-	json_key(&a->j, "contents");
-	json_array_begin(&a->j);
+	json_member_array(&a->j, "contents");
 	json_object_begin(&a->j);
 	json_member_str(&a->j, "uri", uri);
 	if (mime)

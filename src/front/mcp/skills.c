@@ -69,13 +69,11 @@ static void write_skill(struct json *j)
 {
 	json_object_begin(j);
 	json_member_str(j, "uri", ROOT "/" MAIN);
-	json_key(j, "frontmatter");
-	json_object_begin(j);
+	json_member_object(j, "frontmatter");
 	json_member_str(j, "name", NAME);
 	json_member_str(j, "description", ABOUT);
 	json_object_end(j);
-	json_key(j, "resources");
-	json_array_begin(j);
+	json_member_array(j, "resources");
 	for (const struct embed_file *f = skill_files; f->name; f++)
 		write_file(j, f);
 	json_array_end(j);
@@ -90,8 +88,7 @@ void mcp_method_skills_list(struct mcp_call *c)
 	if (!mcp_page_begin(c, &page))
 		return;
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, "skills");
-	json_array_begin(&a.j);
+	json_member_array(&a.j, "skills");
 	if (mcp_page_takes(&page))
 		write_skill(&a.j);
 	json_array_end(&a.j);
@@ -179,8 +176,7 @@ void mcp_method_directory_read(struct mcp_call *c)
 		dir[0] = '?'; /* no file has this in its name */
 	}
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, "resources");
-	json_array_begin(&a.j);
+	json_member_array(&a.j, "resources");
 	if (write_children(&a.j, dir) == 0) {
 		buf_free(&a.buf);
 		mcp_fail(c, MCP_INVALID_PARAMS, "params.uri: unknown directory");

@@ -75,8 +75,7 @@ static void add_member(struct artifacts *p)
 {
 	struct json *j = &p->o.s;
 
-	json_key(j, "files");
-	json_array_begin(j);
+	json_member_array(j, "files");
 	for (size_t i = 0; i < p->found.n; i++) {
 		const struct listing_file *f = &p->found.files[i];
 

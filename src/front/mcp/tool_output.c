@@ -11,8 +11,7 @@
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o)
 {
 	mcp_answer_begin(c, &o->a);
-	json_key(&o->a.j, "content");
-	json_array_begin(&o->a.j);
+	json_member_array(&o->a.j, "content");
 	buf_init(&o->data, MCP_ANSWER_MAX);
 	json_init(&o->s, &o->data);
 	o->pictures = o->picture_bytes = 0;

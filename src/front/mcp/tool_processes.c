@@ -178,8 +178,7 @@ static void list_processes(struct mcp_call *c, json_t *args)
 	}
 	mcp_output_begin(c, &o);
 	json_object_begin(&o.s);
-	json_key(&o.s, "processes");
-	json_array_begin(&o.s);
+	json_member_array(&o.s, "processes");
 	mcp_list_begin(&list, &o.s, c->mcp->daemon->config.max_output);
 	for (p = processes_next(s, p); p && mcp_list_entry(&list); p = processes_next(s, p)) {
 		put_process(p, &o.s, &list.text);

@@ -80,8 +80,7 @@ static bool put_lines(struct json *j, const char *key, const struct spool *s, ui
 
 	if (at == end)
 		return s->bytes > 0;
-	json_key(j, key);
-	json_array_begin(j);
+	json_member_array(j, key);
 	while (at < end) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at));
 

@@ -140,8 +140,7 @@ static void list_sandboxes(struct mcp_call *c, json_t *args)
 
 	mcp_output_begin(c, &o);
 	json_object_begin(&o.s);
-	json_key(&o.s, "sandboxes");
-	json_array_begin(&o.s);
+	json_member_array(&o.s, "sandboxes");
 	mcp_list_begin(&list, &o.s, c->mcp->daemon->config.max_output);
 	for (size_t i = 0; i < n && mcp_list_entry(&list); i++) {
 		put_entry(all[i], &list);

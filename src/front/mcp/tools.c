@@ -138,8 +138,7 @@ int mcp_tools_option(const char *v, struct err *e)
 
 static void write_hints(struct json *j, const struct mcp_tool *t, const char *title)
 {
-	json_key(j, "annotations");
-	json_object_begin(j);
+	json_member_object(j, "annotations");
 	json_member_str(j, "title", title);
 	json_member_bool(j, "readOnlyHint", t->hints & TOOL_READ_ONLY);
 	json_member_bool(j, "destructiveHint", t->hints & TOOL_DESTRUCTIVE);
@@ -164,8 +163,7 @@ static void write_tool(struct json *j, const struct mcp_tool *t)
 	else
 		fields_write(j, op->fields, IN_TOOL);
 	if (t->output_schema) {
-		json_key(j, "outputSchema");
-		json_raw(j, t->output_schema, strlen(t->output_schema));
+		json_member_raw(j, "outputSchema", t->output_schema);
 	}
 	write_hints(j, t, title);
 	json_object_end(j);
@@ -180,8 +178,7 @@ void mcp_method_tools_list(struct mcp_call *c)
 	if (!mcp_page_begin(c, &page))
 		return;
 	mcp_answer_begin(c, &a);
-	json_key(&a.j, "tools");
-	json_array_begin(&a.j);
+	json_member_array(&a.j, "tools");
 	for (size_t i = 0; (t = tool_at(c->mcp, i)); i++)
 		if (policy_tool(c->mcp->sandboxes->admission, c->owner, name_of(t)) &&
 		    mcp_page_takes(&page))

@@ -121,10 +121,8 @@ void code_write(const struct execution *x, struct json *j)
 
 	if (!s->spec.servers)
 		return;
-	json_key(j, "mcp");
-	json_object_begin(j);
-	json_key(j, "servers");
-	json_array_begin(j);
+	json_member_object(j, "mcp");
+	json_member_array(j, "servers");
 	json_array_foreach(s->spec.servers, i, name)
 	{
 		const struct upstream *u =

@@ -242,8 +242,7 @@ static int list(struct ask *a, enum store_note_kind kind, const char *name, stor
 	struct store_note_place p = place(a, kind);
 	struct err e = { 0 };
 
-	json_key(a->j, name);
-	json_array_begin(a->j);
+	json_member_array(a->j, name);
 	if (store_note_each(a->p->store, &p, fn, a->j, &e) < 0)
 		return refuse_store(a->why, &e);
 	json_array_end(a->j);

@@ -46,8 +46,7 @@ static void run_servers(struct rpc *r, const json_t *m)
 	(void)m;
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "servers");
-	json_array_begin(&j);
+	json_member_array(&j, "servers");
 	for (size_t i = 0; upstream_at(tool_calls_of(s->sandboxes), i); i++) {
 		const struct upstream *u = upstream_at(tool_calls_of(s->sandboxes), i);
 
@@ -99,8 +98,7 @@ static void write_tools(struct rpc *r, const struct upstream *u, struct tool_rul
 	operator_.usage = own.usage = NULL;
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "tools");
-	json_array_begin(&j);
+	json_member_array(&j, "tools");
 	json_array_foreach(u->tools, i, tool)
 	{
 		char *text = ops_callable(u, tool, &operator_, &own) ?
@@ -112,8 +110,7 @@ static void write_tools(struct rpc *r, const struct upstream *u, struct tool_rul
 		json_alloc_free(text);
 	}
 	json_array_end(&j);
-	json_key(&j, "refused");
-	json_array_begin(&j);
+	json_member_array(&j, "refused");
 	json_array_foreach(u->tools, i, tool)
 	{
 		if (!ops_callable(u, tool, &operator_, &own))

@@ -48,8 +48,7 @@ static void send_error(struct kernel *s, int64_t id, const char *code, const cha
 	struct json j;
 
 	begin_response(&j, &b, id, false);
-	json_key(&j, "error");
-	json_object_begin(&j);
+	json_member_object(&j, "error");
 	json_member_str(&j, "code", code);
 	json_member_str(&j, "message", message);
 	if (hint)
