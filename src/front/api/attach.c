@@ -21,8 +21,8 @@
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
+#include "front/api/spool_reply.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/sandbox/process.h"
 #include "front/support/refusal.h"
@@ -253,17 +253,12 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- the route ----------------------------------------------------------------------------- */
 
-static void begin(struct attach *a, struct process *p, const json_t *query)
+static void begin(struct attach *a, struct process *p, const struct http_exchange *x)
 {
-	const char *stream = json_string_value(json_object_get(query, "stream"));
-	const json_t *offset = json_object_get(query, "offset");
-
-	a->stream = stream && strcmp(stream, "stderr") == 0 ? COMMAND_STDERR : COMMAND_STDOUT;
+	a->stream = output_is_stderr(x) ? COMMAND_STDERR : COMMAND_STDOUT;
 	const struct spool *s = &p->spool[a->stream];
 
-	a->at = p->command.pty ? s->bytes : 0;
-	if (offset)
-		a->at = (uint64_t)json_integer_value(offset);
+	a->at = context_number(x, "offset", p->command.pty ? s->bytes : 0);
 	if (a->at > s->bytes)
 		a->at = s->bytes;
 	a->listener = (struct process_listener){ .output = on_output,
@@ -274,30 +269,24 @@ static void begin(struct attach *a, struct process *p, const json_t *query)
 						 .arg = a };
 }
 
-void handle_process_attach(struct services *services, struct http_exchange *x)
+void handle_process_attach(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct process *found = query ? own_process(services, x) : NULL;
+	struct process *found = own_process(s, x);
 
-	if (found && !http_is_ws(x)) {
-		http_add_header(x, "Upgrade", "websocket");
-		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",
-			    "the request is not a WebSocket handshake");
-	} else if (found) {
-		struct attach *a = calloc(1, sizeof(*a));
+	if (!found || !reply_is_ws(x, "connect with a WebSocket client"))
+		return;
+	struct attach *a = calloc(1, sizeof(*a));
 
-		if (!a) {
-			reply_no_memory(x);
-		} else {
-			begin(a, found, query);
-			a->ws = http_upgrade_ws(x, &ops, a, MESSAGE_MAX);
-			if (a->ws) {
-				process_listen(found, &a->listener);
-				pump(a);
-			} else {
-				free(a);
-			}
-		}
+	if (!a) {
+		reply_no_memory(x);
+		return;
 	}
-	json_decref(query);
+	begin(a, found, x);
+	a->ws = http_upgrade_ws(x, &ops, a, MESSAGE_MAX);
+	if (a->ws) {
+		process_listen(found, &a->listener);
+		pump(a);
+	} else {
+		free(a);
+	}
 }

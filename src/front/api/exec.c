@@ -16,12 +16,10 @@
 #include "base/json.h"
 #include "base/list.h"
 #include "front/api/execute.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/image_use.h"
 #include "front/http/idempotency.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
 #include "front/output/output_text.h"
@@ -404,25 +402,13 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
 	command_run(&e->command, s);
 }
 
-/* ---- the routes ---------------------------------------------------------------------------- */
+/* ---- the route ----------------------------------------------------------------------------- */
 
-static void run(struct services *services, struct http_exchange *x)
+void handle_exec(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
+	const json_t *body = context_of(x)->fields;
 	enum stream_format format;
 
-	if (s && ask_format(x, body, &format))
+	if (ask_format(x, body, &format))
 		exec_begin(x, s, body, format);
-	json_decref(body);
-}
-
-void handle_exec(struct services *services, struct http_exchange *x)
-{
-	run(services, x);
-}
-
-void handle_shell(struct services *services, struct http_exchange *x)
-{
-	run(services, x);
 }

@@ -10,18 +10,15 @@
  */
 #include "front/api/execute.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "front/api/exec.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/image_use.h"
 #include "front/http/idempotency.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "front/sandbox/execution.h"
@@ -271,111 +268,84 @@ static void run_in_session(struct services *services, struct http_exchange *x, c
 
 void handle_execute(struct services *services, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
+	const json_t *body = context_of(x)->fields;
 	enum stream_format format;
 
-	if (body && ask_format(x, body, &format))
+	if (ask_format(x, body, &format))
 		run_in_session(services, x, body, format);
-	json_decref(body);
 }
 
-void handle_sandbox_execute(struct services *services, struct http_exchange *x)
+void handle_sandbox_execute(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
+	const json_t *body = context_of(x)->fields;
 	enum stream_format format;
 	struct refusal why;
 
-	if (s && ask_format(x, body, &format)) {
-		struct execution *e =
-			ask_execution(services->sandboxes, s->owner, body, NULL, NULL, &why);
+	if (!ask_format(x, body, &format))
+		return;
+	struct execution *e = ask_execution(s->sandboxes, s->owner, body, NULL, NULL, &why);
 
-		if (e)
-			execution_reply(x, s, e, format);
-		else
-			reply_refusal(x, &why);
-	}
-	json_decref(body);
+	if (e)
+		execution_reply(x, s, e, format);
+	else
+		reply_refusal(x, &why);
 }
 
-/* In a sandbox of its own, which has no name and ends with it. */
-static void run_once(struct services *services, struct http_exchange *x, json_t *body,
+/*
+ * In a sandbox of its own, which has no name and ends with it.
+ * @shell: as a command. The kernel of bash has its code where others have their input: a script
+ * that reads is a shell of its own.
+ */
+static void run_once(struct services *services, struct http_exchange *x, bool shell,
 		     enum stream_format format)
 {
-	struct sandbox_spec spec;
-	struct refusal why;
+	const json_t *body = context_of(x)->fields;
+	const char *owner = context_of(x)->owner;
+	struct execution *e = NULL;
 	struct sandbox *s = NULL;
-
-	if (sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner, body, &spec,
-			       &why) < 0) {
-		reply_refusal(x, &why);
-		return;
-	}
-	struct execution *e =
-		ask_execution(services->sandboxes, context_of(x)->owner, body, NULL, NULL, &why);
-
-	if (e)
-		s = sandbox_create(services->sandboxes, context_of(x)->owner, NULL, &spec, &why);
-	if (s) {
-		execution_reply(x, s, e, format);
-		return;
-	}
-	if (e)
-		execution_free(e);
-	sandbox_spec_free(&spec);
-	reply_refusal(x, &why);
-}
-
-/* The kernel of bash has its code where others have their input: a script that reads is a shell of
- * its own. */
-static void run_shell_once(struct services *services, struct http_exchange *x, const json_t *body,
-			   enum stream_format format)
-{
 	struct sandbox_spec spec;
 	struct refusal why;
 
-	if (sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner, body, &spec,
-			       &why) < 0) {
+	if (sandbox_spec_parse(services->sandboxes->admission, owner, body, &spec, &why) < 0) {
 		reply_refusal(x, &why);
 		return;
 	}
-	struct sandbox *s =
-		sandbox_create(services->sandboxes, context_of(x)->owner, NULL, &spec, &why);
-
+	if (!shell)
+		e = ask_execution(services->sandboxes, owner, body, NULL, NULL, &why);
+	if (shell || e)
+		s = sandbox_create(services->sandboxes, owner, NULL, &spec, &why);
 	if (!s) {
+		if (e)
+			execution_free(e);
 		sandbox_spec_free(&spec);
 		reply_refusal(x, &why);
-		return;
+	} else if (e) {
+		execution_reply(x, s, e, format);
+	} else {
+		exec_begin(x, s, body, format);
+		sandbox_step(s); /* what was refused leaves it empty, and it ends here */
 	}
-	exec_begin(x, s, body, format);
-	sandbox_step(s); /* what was refused leaves it empty, and it ends here */
 }
 
 void handle_run_python(struct services *services, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
 	enum stream_format format;
 
-	if (body && ask_format(x, body, &format))
-		run_once(services, x, body, format);
-	json_decref(body);
+	if (ask_format(x, context_of(x)->fields, &format))
+		run_once(services, x, false, format);
 }
 
 void handle_run_shell(struct services *services, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
+	json_t *body = context_of(x)->fields;
+	bool reads = json_object_get(body, "stdin") != NULL;
 	enum stream_format format;
 
-	if (!body || !ask_format(x, body, &format)) {
-		json_decref(body);
+	if (!ask_format(x, body, &format))
 		return;
-	}
-	if (json_object_get(body, "stdin"))
-		run_shell_once(services, x, body, format);
-	else if (json_object_set(body, "code", json_object_get(body, "script")) == 0 &&
-		 json_object_set_new(body, "language", json_string("bash")) == 0)
-		run_once(services, x, body, format);
+	if (reads || (json_object_set(body, "code", json_object_get(body, "script")) == 0 &&
+		      json_object_set_new(body, "language", json_string("bash")) == 0))
+		run_once(services, x, reads, format);
 	else
 		reply_no_memory(x);
-	json_decref(body);
 }

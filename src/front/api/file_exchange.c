@@ -8,9 +8,7 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "front/api/find_sandbox.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "net/http.h"
@@ -102,24 +100,19 @@ static bool copy_path(const struct file_exchange *v, char to[FILES_PATH_MAX], co
 	return true;
 }
 
-struct file_exchange *file_exchange_new(struct services *services, struct http_exchange *x,
+struct file_exchange *file_exchange_new(struct sandbox *s, struct http_exchange *x,
 					const char *path, const char *to)
 {
-	const struct route *r = context_of(x)->route;
-	json_t *fields = route_takes_json(r) ? request_json(x, r) : request_query(x, r);
-	struct sandbox *s = fields ? own_sandbox(services, x) : NULL;
-	struct file_exchange *v = s ? calloc(1, sizeof(*v)) : NULL;
+	struct file_exchange *v = calloc(1, sizeof(*v));
 
 	if (!v) {
-		if (s)
-			reply_no_memory(x);
-		json_decref(fields);
+		reply_no_memory(x);
 		return NULL;
 	}
-	v->services = services;
+	v->services = context_of(x)->server->services;
 	v->sandbox = s;
 	v->x = x;
-	v->fields = fields;
+	v->fields = json_incref(context_of(x)->fields);
 	v->call.owner = v;
 	memcpy(v->call.path, ".", 2);
 	if (copy_path(v, v->call.path, path) && copy_path(v, v->call.to, to))

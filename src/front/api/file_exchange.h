@@ -54,10 +54,10 @@ struct file_exchange {
 };
 
 /*
- * file_exchange_new() - For a call on a sandbox of the caller's. NULL: answered. @path, @to: the
+ * file_exchange_new() - For a call on @s. NULL: answered. @path, @to: the
  * fields of the request that have the paths, or NULL; without a path the call is for ".".
  */
-struct file_exchange *file_exchange_new(struct services *services, struct http_exchange *x,
+struct file_exchange *file_exchange_new(struct sandbox *s, struct http_exchange *x,
 					const char *path, const char *to);
 
 /* file_exchange_flag() - @flag if the field @name of the request is true, otherwise 0. */

@@ -11,11 +11,12 @@ struct process;
 struct sandbox;
 struct services;
 
-/* own_sandbox() - The caller's sandbox of the first path parameter; NULL: answered with 404. */
+/* own_sandbox() - For serve_hooks: the caller's sandbox of the first path parameter; NULL: answered
+ * with 404. */
 struct sandbox *own_sandbox(struct services *services, struct http_exchange *x);
 
 /* own_process() - Its process of the second path parameter; NULL: answered with 404. */
-struct process *own_process(struct services *services, struct http_exchange *x);
+struct process *own_process(struct sandbox *s, struct http_exchange *x);
 
 /*
  * reply_missing() - 404: there is no such thing in @s. One that was taken over from a front that

@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "front/tool_calls/approval.h"
@@ -34,25 +33,23 @@ void handle_approvals(struct services *services, struct http_exchange *x)
 void handle_approval_decide(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(ONE_MAX);
-	json_t *body = request_json(x, context_of(x)->route);
-	struct approval *a = body ? approval_find(services->tool_calls, context_of(x)->owner,
-						  context_param(x, 0)) :
-				    NULL;
+	const json_t *body = context_of(x)->fields;
+	struct approval *a =
+		approval_find(services->tool_calls, context_of(x)->owner, context_param(x, 0));
 	const char *reason = json_string_value(json_object_get(body, "reason"));
 	const char *decision = json_string_value(json_object_get(body, "decision"));
 	struct json j;
 
-	if (a) {
-		json_init(&j, &b);
-		approval_json(a, &j);
-		(void)json_finish(&j);
-		approval_decide(a, strcmp(decision, "approve") == 0, "rest", reason ? reason : "");
-		reply_json(x, 200, &b);
-	} else if (body) {
+	if (!a) {
 		reply_error(
 			x, 404, "no_such_approval", "id", "GET /v1/approvals lists them",
 			"no call of this id waits for a word of yours; it may have been decided, or "
 			"its time is over");
+		return;
 	}
-	json_decref(body);
+	json_init(&j, &b);
+	approval_json(a, &j);
+	(void)json_finish(&j);
+	approval_decide(a, strcmp(decision, "approve") == 0, "rest", reason ? reason : "");
+	reply_json(x, 200, &b);
 }

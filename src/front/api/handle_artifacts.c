@@ -367,9 +367,9 @@ static void begin(struct gathering *g)
 	file_exchange_run(g->v, FILES_LIST, &list_ops);
 }
 
-void handle_artifacts(struct services *services, struct http_exchange *x)
+void handle_artifacts(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, NULL, NULL);
+	struct file_exchange *v = file_exchange_new(s, x, NULL, NULL);
 	struct gathering *g = v ? calloc(1, sizeof(*g)) : NULL;
 
 	if (!v)

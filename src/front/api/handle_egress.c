@@ -9,12 +9,10 @@
 #include "base/err.h"
 #include "base/foreign.h"
 #include "base/json.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/egress/egress.h"
 #include "front/egress/narrow.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "front/policy/egress_rules.h"
@@ -40,12 +38,9 @@ static void reply_egress(struct http_exchange *x, const struct sandbox *s)
 	reply_written(x, 200, &j);
 }
 
-void handle_egress_get(struct services *services, struct http_exchange *x)
+void handle_egress_get(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x);
-
-	if (s)
-		reply_egress(x, s);
+	reply_egress(x, s);
 }
 
 /* A request that waits for the gate. */
@@ -106,17 +101,12 @@ static void change(struct http_exchange *x, struct sandbox *s, json_t *list)
 	egress_change(s, list, &c->pending);
 }
 
-void handle_egress_put(struct services *services, struct http_exchange *x)
+void handle_egress_put(struct sandbox *s, struct http_exchange *x)
 {
 	static struct egress_rules rules;
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
 	struct err e = { 0 };
-	json_t *list = s ? egress_list(json_object_get(body, "egress"), &e) : NULL;
+	json_t *list = egress_list(json_object_get(context_of(x)->fields, "egress"), &e);
 
-	json_decref(body);
-	if (!s)
-		return;
 	if (e.code == -ENOMEM)
 		reply_no_memory(x);
 	else if (e.code < 0 || egress_rules(list, &rules, &e) < 0)
@@ -250,14 +240,12 @@ static void inquiry_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_net(struct services *services, struct http_exchange *x)
+void handle_net(struct sandbox *s, struct http_exchange *x)
 {
 	static const struct gate_numbers nothing;
-	struct sandbox *s = own_sandbox(services, x);
-	struct inquiry *q = s && s->egress ? calloc(1, sizeof(*q)) : NULL;
+	struct services *services = context_of(x)->server->services;
+	struct inquiry *q = s->egress ? calloc(1, sizeof(*q)) : NULL;
 
-	if (!s)
-		return;
 	if (q) {
 		struct gate_msg m = { .op = GATE_INQUIRE, .id = s->egress->id };
 

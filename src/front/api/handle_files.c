@@ -51,9 +51,9 @@ static void done_empty(struct file_call *c)
 static const struct file_call_ops stat_ops = { .stat = file_exchange_keep, .done = done_with_stat };
 static const struct file_call_ops empty_ops = { .done = done_empty };
 
-void handle_file_stat(struct services *services, struct http_exchange *x)
+void handle_file_stat(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -62,9 +62,9 @@ void handle_file_stat(struct services *services, struct http_exchange *x)
 	file_exchange_run(v, FILES_STAT, &stat_ops);
 }
 
-void handle_file_delete(struct services *services, struct http_exchange *x)
+void handle_file_delete(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -72,9 +72,9 @@ void handle_file_delete(struct services *services, struct http_exchange *x)
 	file_exchange_run(v, FILES_DELETE, &empty_ops);
 }
 
-void handle_file_move(struct services *services, struct http_exchange *x)
+void handle_file_move(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "from", "to");
+	struct file_exchange *v = file_exchange_new(s, x, "from", "to");
 
 	if (!v)
 		return;
@@ -83,9 +83,9 @@ void handle_file_move(struct services *services, struct http_exchange *x)
 	file_exchange_run(v, FILES_MOVE, &empty_ops);
 }
 
-void handle_file_mkdir(struct services *services, struct http_exchange *x)
+void handle_file_mkdir(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -170,9 +170,9 @@ static const struct file_call_ops watch_ops = {
 	.done = on_done,
 };
 
-void handle_file_watch(struct services *services, struct http_exchange *x)
+void handle_file_watch(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;

@@ -238,9 +238,9 @@ static const struct file_call_ops read_ops = {
 	.done = done_content,
 };
 
-void handle_file_read(struct services *services, struct http_exchange *x)
+void handle_file_read(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return; /* answered: there is no exchange any more */
@@ -268,9 +268,9 @@ static const struct file_call_ops tar_out_ops = {
 	.done = done_content,
 };
 
-void handle_file_tar_out(struct services *services, struct http_exchange *x)
+void handle_file_tar_out(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -339,9 +339,9 @@ static const struct file_call_ops write_ops = {
 	.done = done_write,
 };
 
-static void receive(struct services *services, struct http_exchange *x, enum files_op op)
+static void receive(struct sandbox *s, struct http_exchange *x, enum files_op op)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;
@@ -353,12 +353,12 @@ static void receive(struct services *services, struct http_exchange *x, enum fil
 	file_exchange_run(v, op, &write_ops);
 }
 
-void handle_file_write(struct services *services, struct http_exchange *x)
+void handle_file_write(struct sandbox *s, struct http_exchange *x)
 {
-	receive(services, x, FILES_WRITE);
+	receive(s, x, FILES_WRITE);
 }
 
-void handle_file_tar_in(struct services *services, struct http_exchange *x)
+void handle_file_tar_in(struct sandbox *s, struct http_exchange *x)
 {
-	receive(services, x, FILES_TAR_IN);
+	receive(s, x, FILES_TAR_IN);
 }

@@ -194,20 +194,17 @@ static void done_list(struct file_call *c)
 
 static const struct file_call_ops list_ops = { .stat = on_entry, .done = done_list };
 
-void handle_file_list(struct services *services, struct http_exchange *x)
+void handle_file_list(struct sandbox *s, struct http_exchange *x)
 {
-	struct file_exchange *v = file_exchange_new(services, x, "path", NULL);
+	struct file_exchange *v = file_exchange_new(s, x, "path", NULL);
 
 	if (!v)
 		return;
-	const json_t *limit = json_object_get(v->fields, "limit");
-	const json_t *depth = json_object_get(v->fields, "depth");
-
-	v->page = limit ? (size_t)json_integer_value(limit) : LIST_LIMIT;
+	v->page = context_number(x, "limit", LIST_LIMIT);
 	v->most_entries = v->page;
 	v->after = json_string_value(json_object_get(v->fields, "cursor"));
 	v->call.q.flags = file_exchange_flag(v, "recursive", FILES_RECURSIVE);
 	v->call.q.limit = LOOKED_AT;
-	v->call.q.depth = depth ? (uint32_t)json_integer_value(depth) - 1 : FILES_DEPTH_MAX;
+	v->call.q.depth = (uint32_t)context_number(x, "depth", FILES_DEPTH_MAX + 1) - 1;
 	file_exchange_run(v, FILES_LIST, &list_ops);
 }

@@ -9,7 +9,6 @@
 #include "front/api/handlers.h"
 #include "front/api/spool_reply.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
 #include "front/operations/services.h"
@@ -22,13 +21,11 @@
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-static struct record *record_of(struct http_exchange *x)
+static struct record *record_of(struct sandbox *s, struct http_exchange *x)
 {
-	const struct request_context *v = context_of(x);
-	struct sandbox *s = own_sandbox(v->server->services, x);
-	struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
+	struct record *r = records_find(&s->records, context_param(x, 1));
 
-	if (s && !r)
+	if (!r)
 		reply_missing(
 			x, s, "no_such_execution", "execution_id",
 			"see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
@@ -38,14 +35,11 @@ static struct record *record_of(struct http_exchange *x)
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-void handle_executions(struct services *services, struct http_exchange *x)
+void handle_executions(struct sandbox *s, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = own_sandbox(services, x);
 	struct json j;
 
-	if (!s)
-		return;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_array(&j, "executions");
@@ -79,13 +73,12 @@ static int put_result(const struct record *r, struct json *j)
 	return 0;
 }
 
-void handle_execution(struct services *services, struct http_exchange *x)
+void handle_execution(struct sandbox *s, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX + SPOOL_CAP);
-	const struct record *r = record_of(x);
+	const struct record *r = record_of(s, x);
 	struct json j;
 
-	(void)services;
 	if (!r)
 		return;
 	json_init(&j, &b);
@@ -101,15 +94,13 @@ void handle_execution(struct services *services, struct http_exchange *x)
 }
 
 /* The one that is meant, and no other that may run in the sandbox by now. */
-void handle_execution_interrupt(struct services *services, struct http_exchange *x)
+void handle_execution_interrupt(struct sandbox *s, struct http_exchange *x)
 {
-	struct record *r = record_of(x);
-	struct sandbox *s = r ? own_sandbox(services, x) : NULL;
-
-	if (!s)
-		return;
+	const struct record *r = record_of(s, x);
 	struct execution *e = s->head;
 
+	if (!r)
+		return;
 	while (e && strcmp(e->id, r->id) != 0)
 		e = e->next;
 	if (e) { /* it runs, or waits for its turn */
@@ -122,15 +113,12 @@ void handle_execution_interrupt(struct services *services, struct http_exchange 
 	reply_empty(x, 202);
 }
 
-void handle_execution_events(struct services *services, struct http_exchange *x)
+void handle_execution_events(struct sandbox *s, struct http_exchange *x)
 {
 	enum stream_format format = stream_format_of(x, true);
-	json_t *query = request_query(x, context_of(x)->route);
-	const struct record *r = query ? record_of(x) : NULL;
+	const struct record *r = record_of(s, x);
 	uint64_t cursor;
 
-	(void)services;
-	json_decref(query); /* it has the form that it must have */
 	if (!r || !stream_out_cursor(x, &cursor))
 		return;
 	exec_attached(context_param(x, 1));
@@ -149,30 +137,12 @@ void handle_execution_events(struct services *services, struct http_exchange *x)
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-static const struct spool *spool_of(struct record *r, const json_t *query)
+void handle_execution_output(struct sandbox *s, struct http_exchange *x)
 {
-	const char *stream = json_string_value(json_object_get(query, "stream"));
+	const struct record *r = record_of(s, x);
 
-	return stream && strcmp(stream, "stderr") == 0 ? &r->err : &r->out;
-}
-
-static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
-{
-	const json_t *v = json_object_get(query, name);
-
-	return v ? (uint64_t)json_integer_value(v) : fallback;
-}
-
-void handle_execution_output(struct services *services, struct http_exchange *x)
-{
-	json_t *query = request_query(x, context_of(x)->route);
-	struct record *r = query ? record_of(x) : NULL;
-
-	(void)services;
 	if (r)
-		output_reply(x, spool_of(r, query), r->ended_ms != 0, number(query, "offset", 0),
-			     number(query, "limit", OUTPUT_LIMIT));
-	json_decref(query);
+		output_reply(x, output_is_stderr(x) ? &r->err : &r->out, r->ended_ms != 0);
 }
 
 static const struct spool *find(struct http_exchange *x, bool err)
@@ -195,43 +165,25 @@ static const struct spool *find_err(struct http_exchange *x)
 	return find(x, true);
 }
 
-void handle_execution_search(struct services *services, struct http_exchange *x)
+void handle_execution_search(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct record *r = query ? record_of(x) : NULL;
-
-	const struct output_query q = {
-		.pattern = json_string_value(json_object_get(query, "pattern")),
-		.glob = json_is_true(json_object_get(query, "glob")),
-		.limit = number(query, "limit", SEARCH_LIMIT),
-		.offset = number(query, "offset", 0),
-	};
-
-	(void)services;
-	if (r)
-		output_search(x, &q, spool_of(r, query) == &r->err ? find_err : find_out);
-	json_decref(query);
+	if (record_of(s, x))
+		output_search(x, output_is_stderr(x) ? find_err : find_out);
 }
 
 /* ---- what was said ------------------------------------------------------------------------- */
 
 #define LOG_MAX (TAIL_MAX + 1)
 
-void handle_sandbox_logs(struct services *services, struct http_exchange *x)
+void handle_sandbox_logs(struct sandbox *s, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LOG_MAX);
-	json_t *query = request_query(x, context_of(x)->route);
-	struct sandbox *s = query ? own_sandbox(services, x) : NULL;
-	const json_t *lines = json_object_get(query, "tail");
 	char bytes[24];
 
-	if (s) {
-		tail_read(&s->log, lines ? (size_t)json_integer_value(lines) : SIZE_MAX, &b);
-		reply_headers(x);
-		/* Where this ends in all that was written: who asks again knows what is new. */
-		(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)s->log.bytes);
-		http_add_header(x, "X-Log-Bytes", bytes);
-		http_reply(x, 200, "text/plain", buf_str(&b), b.len);
-	}
-	json_decref(query);
+	tail_read(&s->log, context_number(x, "tail", SIZE_MAX), &b);
+	reply_headers(x);
+	/* Where this ends in all that was written: who asks again knows what is new. */
+	(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)s->log.bytes);
+	http_add_header(x, "X-Log-Bytes", bytes);
+	http_reply(x, 200, "text/plain", buf_str(&b), b.len);
 }

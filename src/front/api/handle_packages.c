@@ -11,10 +11,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
 #include "front/operations/services.h"
@@ -134,9 +132,10 @@ static void on_gone(struct request_context *v)
 /* ---- beginning ----------------------------------------------------------------------------- */
 
 static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco,
-		  const json_t *requirements, const char *version, bool stream, bool pip)
+		  const json_t *requirements, const char *version, bool pip)
 {
 	struct request_context *v = context_of(x);
+	bool stream = json_is_true(json_object_get(v->fields, "stream"));
 	enum stream_format format = stream_format_of(x, stream);
 	struct waiter *w = calloc(1, sizeof(*w));
 	struct refusal why;
@@ -165,54 +164,42 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 
 void handle_pip_install(struct services *services, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route), *requirements;
-	const char *name = json_string_value(json_object_get(body, "session_id"));
+	const char *name = context_text(x, "session_id");
 	struct sandbox *s = NULL;
 	struct refusal why;
 
-	if (!body)
-		return;
 	if (name)
 		s = sandbox_obtain(services->sandboxes, context_of(x)->owner, name, NULL, &why);
 	if (name && !s) {
-		json_decref(body);
 		reply_refusal(x, &why);
 		return;
 	}
-	requirements = json_pack("[O]", json_object_get(body, "package"));
-	begin(x, s, ECO_PYTHON, requirements, json_string_value(json_object_get(body, "version")),
-	      json_is_true(json_object_get(body, "stream")), true);
+	json_t *requirements = json_pack("[O]", json_object_get(context_of(x)->fields, "package"));
+
+	begin(x, s, ECO_PYTHON, requirements, context_text(x, "version"), true);
 	json_decref(requirements);
-	json_decref(body);
 }
 
-void handle_packages_install(struct services *services, struct http_exchange *x)
+void handle_packages_install(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
-	const char *language = json_string_value(json_object_get(body, "language"));
+	const char *language = context_text(x, "language");
 	enum ecosystem eco = language ? ecosystem_find(language) : ECO_PYTHON;
 
-	if (s && eco == ECO_MAX_)
+	if (eco == ECO_MAX_)
 		reply_error(x, 422, "unsupported_language", "language", "python or javascript",
 			    "there are no packages for this language");
-	else if (s && s->state != SANDBOX_RUNNING)
+	else if (s->state != SANDBOX_RUNNING)
 		reply_error(x, 409, "sandbox_stopped", NULL, NULL, "the sandbox is %s: %s",
 			    sandbox_state_name(s->state), s->reason);
-	else if (s)
-		begin(x, s, eco, json_object_get(body, "packages"), NULL,
-		      json_is_true(json_object_get(body, "stream")), false);
-	json_decref(body);
+	else
+		begin(x, s, eco, json_object_get(context_of(x)->fields, "packages"), NULL, false);
 }
 
-void handle_packages_list(struct services *services, struct http_exchange *x)
+void handle_packages_list(struct sandbox *s, struct http_exchange *x)
 {
-	const struct sandbox *s = own_sandbox(services, x);
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	struct json j;
 
-	if (!s)
-		return;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_key(&j, "packages");

@@ -11,9 +11,9 @@
 #include "front/api/port_proxy.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/operations/services.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/daemon.h"
 #include "front/support/refusal.h"
 #include "net/conn.h"
 #include "net/http.h"
@@ -24,13 +24,13 @@
 /* ---- requests of the owner ----------------------------------------------------------------- */
 
 /* Scheme and host as the client sees them. Over the unix socket: those of --listen, or "". */
-static void base_of(const struct services *services, const struct http_exchange *x, char *out,
-		    size_t size)
+static void base_of(const struct http_exchange *x, char *out, size_t size)
 {
+	const struct config *config = &context_of(x)->server->daemon->config;
 	struct conn *c = http_conn(x);
 	bool local = conn_peer(c)->is_unix;
-	const char *host = local ? services->daemon->config.listen : http_request(x)->host;
-	bool tls = local ? services->daemon->config.tls_cert != NULL : conn_is_tls(c);
+	const char *host = local ? config->listen : http_request(x)->host;
+	bool tls = local ? config->tls_cert != NULL : conn_is_tls(c);
 
 	if (strcmp(host, "none") == 0 || !*host)
 		out[0] = '\0';
@@ -38,40 +38,34 @@ static void base_of(const struct services *services, const struct http_exchange 
 		(void)snprintf(out, size, "%s://%s", tls ? "https" : "http", host);
 }
 
-static void reply_port(struct services *services, struct http_exchange *x, int status,
-		       const struct port *p)
+static void reply_port(struct http_exchange *x, int status, const struct port *p)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	char base[320];
 	struct json j;
 
-	base_of(services, x, base, sizeof(base));
+	base_of(x, base, sizeof(base));
 	json_init(&j, &b);
 	port_json(p, base, &j);
 	reply_written(x, status, &j);
 }
 
-/* The sandbox and the number of the path; false: answered. */
-static bool find(struct services *services, struct http_exchange *x, struct sandbox **ret,
-		 unsigned int *number)
+/* The number of the path; false: answered. */
+static bool number_of(struct http_exchange *x, unsigned int *number)
 {
 	char token[PORT_TOKEN_LEN + 1];
 
-	*ret = own_sandbox(services, x);
-	if (!*ret)
-		return false;
 	if (port_name_parse(context_param(x, 1), number, token) && !token[0])
 		return true;
 	reply_error(x, 422, "out_of_range", "port", "a number from 1 to 65535", "invalid port");
 	return false;
 }
 
-static struct port *find_open(struct services *services, struct http_exchange *x)
+static struct port *find_open(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s;
 	unsigned int number;
 
-	if (!find(services, x, &s, &number))
+	if (!number_of(x, &number))
 		return NULL;
 	struct port *port = port_find(s, number);
 	char text[64];
@@ -83,16 +77,13 @@ static struct port *find_open(struct services *services, struct http_exchange *x
 	return port;
 }
 
-void handle_ports(struct services *services, struct http_exchange *x)
+void handle_ports(struct sandbox *s, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct sandbox *s = own_sandbox(services, x);
 	char base[320];
 	struct json j;
 
-	if (!s)
-		return;
-	base_of(services, x, base, sizeof(base));
+	base_of(x, base, sizeof(base));
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_array(&j, "ports");
@@ -103,34 +94,33 @@ void handle_ports(struct services *services, struct http_exchange *x)
 	reply_written(x, 200, &j);
 }
 
-void handle_port(struct services *services, struct http_exchange *x)
+void handle_port(struct sandbox *s, struct http_exchange *x)
 {
-	const struct port *port = find_open(services, x);
+	const struct port *port = find_open(s, x);
 
 	if (port)
-		reply_port(services, x, 200, port);
+		reply_port(x, 200, port);
 }
 
-void handle_port_open(struct services *services, struct http_exchange *x)
+void handle_port_open(struct sandbox *s, struct http_exchange *x)
 {
 	struct refusal why;
-	struct sandbox *s;
 	unsigned int number;
 	bool made;
 
-	if (!find(services, x, &s, &number))
+	if (!number_of(x, &number))
 		return;
 	const struct port *port = port_open(s, number, &made, &why);
 
 	if (port)
-		reply_port(services, x, made ? 201 : 200, port);
+		reply_port(x, made ? 201 : 200, port);
 	else
 		reply_refusal(x, &why);
 }
 
-void handle_port_close(struct services *services, struct http_exchange *x)
+void handle_port_close(struct sandbox *s, struct http_exchange *x)
 {
-	struct port *port = find_open(services, x);
+	struct port *port = find_open(s, x);
 
 	if (!port)
 		return;

@@ -13,10 +13,9 @@
 #include "front/api/spool_reply.h"
 #include "front/http/idempotency.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
-#include "front/operations/services.h"
 #include "front/sandbox/process.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 
@@ -26,12 +25,11 @@
 
 /* ---- finding and answering ----------------------------------------------------------------- */
 
-struct process *own_process(struct services *services, struct http_exchange *x)
+struct process *own_process(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x);
-	struct process *found = s ? process_find(s, context_param(x, 1)) : NULL;
+	struct process *found = process_find(s, context_param(x, 1));
 
-	if (s && !found)
+	if (!found)
 		reply_missing(x, s, "no_such_process", "process_id",
 			      "see GET /v1/sandboxes/{name}/processes; they are kept for 5 minutes",
 			      "there is no such process, or it is not kept any more");
@@ -136,37 +134,31 @@ static void on_started(struct process_listener *l)
 			    "the sandbox was stopped or removed before the process had started");
 }
 
-void handle_process_start(struct services *services, struct http_exchange *x)
+void handle_process_start(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
-	struct waiter *w = s && idempotency_begin(x) ? waiter_new(x) : NULL;
+	struct waiter *w = idempotency_begin(x) ? waiter_new(x) : NULL;
 	struct refusal why;
 
-	if (w) {
-		w->listener.started = on_started;
-		context_of(x)->gone = start_gone;
-		if (services->daemon->draining) {
-			(void)waiter_free(w);
-			reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
-		} else if (process_new(s, body, &w->listener, &why) < 0) {
-			(void)waiter_free(w);
-			reply_refusal(x, &why);
-		}
+	if (!w)
+		return;
+	w->listener.started = on_started;
+	context_of(x)->gone = start_gone;
+	if (s->sandboxes->daemon->draining) {
+		(void)waiter_free(w);
+		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
+	} else if (process_new(s, context_of(x)->fields, &w->listener, &why) < 0) {
+		(void)waiter_free(w);
+		reply_refusal(x, &why);
 	}
-	json_decref(body);
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-void handle_process_list(struct services *services, struct http_exchange *x)
+void handle_process_list(struct sandbox *s, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = own_sandbox(services, x);
 	struct json j;
 
-	if (!s)
-		return;
 	json_init(&j, &b);
 	json_object_begin(&j);
 	processes_json(s, &j);
@@ -174,32 +166,22 @@ void handle_process_list(struct services *services, struct http_exchange *x)
 	reply_written(x, 200, &j);
 }
 
-void handle_process_get(struct services *services, struct http_exchange *x)
+void handle_process_get(struct sandbox *s, struct http_exchange *x)
 {
-	const struct process *found = own_process(services, x);
+	const struct process *found = own_process(s, x);
 
 	if (found)
 		reply_process(x, 200, found);
 }
 
-static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
+void handle_process_output(struct sandbox *s, struct http_exchange *x)
 {
-	const json_t *v = json_object_get(query, name);
-
-	return v ? (uint64_t)json_integer_value(v) : fallback;
-}
-
-void handle_process_output(struct services *services, struct http_exchange *x)
-{
-	json_t *query = request_query(x, context_of(x)->route);
-	const struct process *found = query ? own_process(services, x) : NULL;
-	const char *stream = json_string_value(json_object_get(query, "stream"));
-	bool err = stream && strcmp(stream, "stderr") == 0;
+	const struct process *found = own_process(s, x);
 
 	if (found)
-		output_reply(x, &found->spool[err ? COMMAND_STDERR : COMMAND_STDOUT], found->exited,
-			     number(query, "offset", 0), number(query, "limit", OUTPUT_LIMIT));
-	json_decref(query);
+		output_reply(x,
+			     &found->spool[output_is_stderr(x) ? COMMAND_STDERR : COMMAND_STDOUT],
+			     found->exited);
 }
 
 static void on_waited(struct process_listener *l)
@@ -222,13 +204,12 @@ static void on_wait_late(struct timer *t)
 	on_waited(&w->listener);
 }
 
-void handle_process_wait(struct services *services, struct http_exchange *x)
+void handle_process_wait(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(services, x) : NULL;
+	const json_t *body = context_of(x)->fields;
+	struct process *found = own_process(s, x);
 	uint64_t ms = json_object_get(body, "timeout") ? schema_ms(body, "timeout") : WAIT_MS;
 
-	json_decref(body);
 	if (!found)
 		return;
 	if (found->exited || ms == 0) {
@@ -243,16 +224,15 @@ void handle_process_wait(struct services *services, struct http_exchange *x)
 	w->listener.forgotten = on_wait_forgotten;
 	w->timer.fn = on_wait_late;
 	process_listen(found, &w->listener);
-	timer_after(services->loop, &w->timer, ms * CLOCK_NS_PER_MS);
+	timer_after(s->sandboxes->loop, &w->timer, ms * CLOCK_NS_PER_MS);
 }
 
 /* ---- acting -------------------------------------------------------------------------------- */
 
-void handle_process_signal(struct services *services, struct http_exchange *x)
+void handle_process_signal(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(services, x) : NULL;
-	const char *name = json_string_value(json_object_get(body, "signal"));
+	struct process *found = own_process(s, x);
+	const char *name = found ? context_text(x, "signal") : NULL;
 	int signo = process_signal_number(name ? name : "TERM");
 
 	if (found && !signo)
@@ -262,7 +242,6 @@ void handle_process_signal(struct services *services, struct http_exchange *x)
 		reply_error(x, 409, "not_running", NULL, NULL, "the process has ended");
 	else if (found)
 		reply_process(x, 200, found);
-	json_decref(body);
 }
 
 /* The bytes of a request; false when it was answered. */
@@ -312,19 +291,18 @@ static void feed(struct http_exchange *x, struct process *p, const json_t *body)
 	reply_process(x, 200, p);
 }
 
-void handle_process_stdin(struct services *services, struct http_exchange *x)
+void handle_process_stdin(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct process *found = body ? own_process(services, x) : NULL;
+	const json_t *body = context_of(x)->fields;
+	struct process *found = own_process(s, x);
 
 	if (found)
 		feed(x, found, body);
-	json_decref(body);
 }
 
-void handle_process_remove(struct services *services, struct http_exchange *x)
+void handle_process_remove(struct sandbox *s, struct http_exchange *x)
 {
-	struct process *found = own_process(services, x);
+	struct process *found = own_process(s, x);
 
 	if (!found)
 		return;

@@ -12,16 +12,14 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "client/receipt.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
 #include "front/egress/egress.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
-#include "front/operations/services.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
+#include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
 
 #define ONE_MAX (4u << 20)
@@ -44,7 +42,7 @@ static void reply_one(struct http_exchange *x, const struct sandbox *s, const st
 struct look {
 	struct warden_call call;
 	struct http_exchange *x;
-	struct services *services;
+	struct sandboxes *sandboxes;
 	char name[SANDBOX_NAME_MAX + 1];
 };
 
@@ -52,7 +50,7 @@ static void look_gone(struct request_context *v)
 {
 	struct look *l = v->work;
 
-	warden_link_forget(l->services->cells->link, &l->call);
+	warden_link_forget(l->sandboxes->cells->link, &l->call);
 	free(l);
 	v->work = NULL;
 }
@@ -95,8 +93,8 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 	struct look *l = c->arg;
 	struct http_exchange *x = context_done(l->x);
 	struct request_context *v = context_of(x);
-	struct sandbox *s = sandbox_find(l->services->sandboxes, v->owner, l->name);
-	struct cell_spec spec = l->services->cells->spec;
+	struct sandbox *s = sandbox_find(l->sandboxes, v->owner, l->name);
+	struct cell_spec spec = l->sandboxes->cells->spec;
 	struct err e = { 0 };
 
 	free(l);
@@ -115,22 +113,18 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 	reply_one(x, s, &receipt);
 }
 
-void handle_sandbox_get(struct services *services, struct http_exchange *x)
+void handle_sandbox_get(struct sandbox *s, struct http_exchange *x)
 {
 	_buf_ struct buf none = BUF_INIT(1);
-	struct sandbox *s = own_sandbox(services, x);
-
-	if (!s)
-		return;
 	struct look *l = s->cell && s->cell->sealed ? calloc(1, sizeof(*l)) : NULL;
 
 	if (l) {
-		*l = (struct look){ .x = x, .services = services };
+		*l = (struct look){ .x = x, .sandboxes = s->sandboxes };
 		memcpy(l->name, s->name, sizeof(l->name));
 		l->call.fn = on_evidence;
 		l->call.arg = l;
 		context_wait(x, l, look_gone);
-		if (warden_link_ask_cell(services->cells->link, &l->call, WARDEN_EVIDENCE,
+		if (warden_link_ask_cell(s->sandboxes->cells->link, &l->call, WARDEN_EVIDENCE,
 					 s->cell->handle, 0, NULL) == 0)
 			return;
 		(void)context_done(x);
@@ -164,16 +158,9 @@ static void stop_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-void handle_sandbox_stop(struct services *services, struct http_exchange *x)
+void handle_sandbox_stop(struct sandbox *s, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
-	const json_t *grace = json_object_get(body, "grace_seconds");
-	uint64_t grace_s = grace ? (uint64_t)json_integer_value(grace) : GRACE_S;
-
-	json_decref(body);
-	if (!s)
-		return;
+	uint64_t grace_s = context_number(x, "grace_seconds", GRACE_S);
 	struct stop_wait *a = s->state == SANDBOX_RUNNING ? calloc(1, sizeof(*a)) : NULL;
 
 	if (!a) {

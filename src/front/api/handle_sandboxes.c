@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handle_sandboxes.c - Named sandboxes over HTTP: make, list, extend, kill, interrupt, remove. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +9,6 @@
 #include "front/api/handlers.h"
 #include "front/http/idempotency.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "front/sandbox/audit.h"
@@ -62,21 +60,14 @@ static void create_again(struct http_exchange *x, struct sandbox *s, struct sand
 
 void handle_sandbox_create(struct services *services, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
+	const char *name = context_text(x, "name");
 	struct sandbox_spec spec;
 	struct refusal why;
-	char name[SANDBOX_NAME_MAX + 1];
 
-	if (!body || !idempotency_begin(x)) {
-		json_decref(body);
+	if (!idempotency_begin(x))
 		return;
-	}
-	(void)snprintf(name, sizeof(name), "%s", json_string_value(json_object_get(body, "name")));
-	int r = sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner, body,
-				   &spec, &why);
-
-	json_decref(body);
-	if (r < 0) {
+	if (sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner,
+			       context_of(x)->fields, &spec, &why) < 0) {
 		reply_refusal(x, &why);
 		return;
 	}
@@ -138,19 +129,15 @@ static bool labels_ok(struct http_exchange *x, const json_t *labels)
 void handle_sandbox_list(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	json_t *query = request_query(x, context_of(x)->route);
+	const json_t *labels = json_object_get(context_of(x)->fields, "label");
 	struct json j;
 	size_t n = 0;
 
-	if (!query || !labels_ok(x, json_object_get(query, "label"))) {
-		json_decref(query);
+	if (!labels_ok(x, labels))
 		return;
-	}
-	const json_t *limit = json_object_get(query, "limit");
-	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
-	struct sandbox **all =
-		select_sandboxes(services, context_of(x)->owner, json_object_get(query, "label"),
-				 json_string_value(json_object_get(query, "cursor")), &n);
+	size_t most = context_number(x, "limit", PAGE);
+	struct sandbox **all = select_sandboxes(services, context_of(x)->owner, labels,
+						context_text(x, "cursor"), &n);
 
 	json_init(&j, &b);
 	json_object_begin(&j);
@@ -162,70 +149,43 @@ void handle_sandbox_list(struct services *services, struct http_exchange *x)
 		json_member_str(&j, "next_cursor", all[most - 1]->name);
 	json_object_end(&j);
 	free(all);
-	json_decref(query);
 	reply_written(x, 200, &j);
 }
 
 /* ---- changing ------------------------------------------------------------------------------ */
 
-void handle_sandbox_remove(struct services *services, struct http_exchange *x)
+void handle_sandbox_remove(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x);
-
-	if (!s)
-		return;
 	sandbox_end(s, "removed by its owner");
 	reply_empty(x, 204);
 }
 
-static bool is_running(struct http_exchange *x, const struct sandbox *s)
+void handle_sandbox_extend(struct sandbox *s, struct http_exchange *x)
 {
-	if (s->state == SANDBOX_RUNNING)
-		return true;
-	reply_error(x, 409, "sandbox_stopped", "name", "remove it and make another",
-		    "the sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
-	return false;
-}
-
-void handle_sandbox_extend(struct services *services, struct http_exchange *x)
-{
-	json_t *body = request_json(x, context_of(x)->route);
-	struct sandbox *s = body ? own_sandbox(services, x) : NULL;
-	uint64_t seconds = (uint64_t)json_integer_value(json_object_get(body, "seconds"));
+	uint64_t seconds = context_number(x, "seconds", 0), now = time_now_ms();
+	uint64_t age_s = now > s->created_ms ? (now - s->created_ms) / 1000 : 0;
 	struct refusal why;
 
-	if (s && is_running(x, s)) {
-		uint64_t now = time_now_ms();
-		uint64_t age_s = now > s->created_ms ? (now - s->created_ms) / 1000 : 0;
-
-		if (policy_extend(services->sandboxes->admission, s->owner, age_s, seconds, &why) ==
-		    0) {
-			sandbox_expire(s, seconds);
-			audit_changed(s);
-			reply_sandbox(x, 200, s);
-		} else {
-			reply_refusal(x, &why);
-		}
+	if (s->state != SANDBOX_RUNNING) {
+		reply_error(x, 409, "sandbox_stopped", "name", "remove it and make another",
+			    "the sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
+	} else if (policy_extend(s->sandboxes->admission, s->owner, age_s, seconds, &why) < 0) {
+		reply_refusal(x, &why);
+	} else {
+		sandbox_expire(s, seconds);
+		audit_changed(s);
+		reply_sandbox(x, 200, s);
 	}
-	json_decref(body);
 }
 
-void handle_sandbox_kill(struct services *services, struct http_exchange *x)
+void handle_sandbox_kill(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x);
-
-	if (!s)
-		return;
 	sandbox_halt(s, SANDBOX_STOPPED, "killed by its owner");
 	reply_sandbox(x, 200, s);
 }
 
-void handle_sandbox_interrupt(struct services *services, struct http_exchange *x)
+void handle_sandbox_interrupt(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x);
-
-	if (!s)
-		return;
 	if (!s->head) {
 		reply_error(x, 404, "nothing_runs", "name", NULL,
 			    "no code runs or waits in this sandbox");

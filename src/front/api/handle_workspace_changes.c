@@ -20,7 +20,6 @@
 #include "base/json.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
 #include "front/http/reply.h"
@@ -50,11 +49,6 @@ struct change_job {
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-static void reap(struct deferred *d)
-{
-	free(d->arg);
-}
-
 static void end(struct change_job *j)
 {
 	(void)context_done(j->x);
@@ -63,9 +57,7 @@ static void end(struct change_job *j)
 	j->cell = NULL;
 	service_link_forget(&j->services->workspaces->store.link, &j->call.call);
 	sandbox_leave(&j->entry);
-	j->reaper.fn = reap;
-	j->reaper.arg = j;
-	loop_defer(j->services->loop, &j->reaper);
+	loop_free_later(j->services->loop, &j->reaper, j);
 }
 
 static void note(const struct change_job *j, const char *outcome, uint64_t bytes)
@@ -358,12 +350,12 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 	return false;
 }
 
-static void begin(struct services *services, struct http_exchange *x, bool commit)
+static void begin(struct sandbox *s, struct http_exchange *x, bool commit)
 {
-	struct sandbox *s = own_sandbox(services, x);
+	struct services *services = context_of(x)->server->services;
 	struct refusal why;
 
-	if (!s || !is_cow(x, s))
+	if (!is_cow(x, s))
 		return;
 	struct change_job *j = calloc(1, sizeof(*j));
 
@@ -394,22 +386,20 @@ static void begin(struct services *services, struct http_exchange *x, bool commi
 	sandbox_enter(s, &j->entry);
 }
 
-void handle_workspace_diff(struct services *services, struct http_exchange *x)
+void handle_workspace_diff(struct sandbox *s, struct http_exchange *x)
 {
-	begin(services, x, false);
+	begin(s, x, false);
 }
 
-void handle_workspace_commit(struct services *services, struct http_exchange *x)
+void handle_workspace_commit(struct sandbox *s, struct http_exchange *x)
 {
-	begin(services, x, true);
+	begin(s, x, true);
 }
 
 /* The changes are in the cell: a new cell does not have them. */
-void handle_workspace_discard(struct services *services, struct http_exchange *x)
+void handle_workspace_discard(struct sandbox *s, struct http_exchange *x)
 {
-	struct sandbox *s = own_sandbox(services, x);
-
-	if (!s || !is_cow(x, s))
+	if (!is_cow(x, s))
 		return;
 	if (s->running) {
 		reply_error(x, 409, "session_busy", "name", "wait for it, or interrupt it",

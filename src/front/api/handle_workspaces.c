@@ -9,8 +9,6 @@
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
-#include "front/http/route.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
 #include "front/sandbox/execution.h"
@@ -175,20 +173,14 @@ static bool too_large(const json_t *labels)
 
 void handle_workspace_create(struct services *services, struct http_exchange *x)
 {
-	json_t *body = request_json(x, context_of(x)->route);
-	const json_t *mib = json_object_get(body, "quota_mib"),
-		     *files = json_object_get(body, "quota_files");
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_CREATE };
 	struct workspace wanted = { 0 };
 
-	if (!body)
-		return;
 	(void)snprintf(wanted.owner, sizeof(wanted.owner), "%s", context_of(x)->owner);
-	(void)snprintf(wanted.name, sizeof(wanted.name), "%s",
-		       json_string_value(json_object_get(body, "name")));
-	wanted.quota_bytes = mib ? (uint64_t)json_integer_value(mib) << 20 : WORKSPACE_BYTES;
-	wanted.quota_files = files ? (uint64_t)json_integer_value(files) : WORKSPACE_FILES;
-	wanted.labels = json_object_get(body, "labels");
+	(void)snprintf(wanted.name, sizeof(wanted.name), "%s", context_text(x, "name"));
+	wanted.quota_bytes = context_number(x, "quota_mib", WORKSPACE_BYTES >> 20) << 20;
+	wanted.quota_files = context_number(x, "quota_files", WORKSPACE_FILES);
+	wanted.labels = json_object_get(context_of(x)->fields, "labels");
 	q.max_bytes = wanted.quota_bytes;
 	q.max_files = wanted.quota_files;
 	const struct workspace *w =
@@ -204,7 +196,6 @@ void handle_workspace_create(struct services *services, struct http_exchange *x)
 			    "you have %u workspaces already", WORKSPACES_MAX);
 	else
 		(void)run(services, x, &wanted, &q, on_created);
-	json_decref(body);
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
@@ -250,22 +241,16 @@ static int by_name(const void *a, const void *b)
 void handle_workspace_list(struct services *services, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	json_t *query = request_query(x, context_of(x)->route);
+	const json_t *labels = json_object_get(context_of(x)->fields, "label");
+	const char *cursor = context_text(x, "cursor");
+	size_t most = context_number(x, "limit", PAGE), n = 0;
 	struct json j;
-	size_t n = 0;
-
-	if (!query)
-		return;
-	const json_t *limit = json_object_get(query, "limit");
-	const char *cursor = json_string_value(json_object_get(query, "cursor"));
-	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
 	const struct workspace **all =
 		calloc(n_of(services, context_of(x)->owner) + 1, sizeof(struct workspace *));
 
 	for (const struct workspace *w = services->workspaces->all; all && w; w = w->next)
 		if (!w->removing && strcmp(w->owner, context_of(x)->owner) == 0 &&
-		    (!cursor || strcmp(w->name, cursor) > 0) &&
-		    labels_match(w->labels, json_object_get(query, "label")))
+		    (!cursor || strcmp(w->name, cursor) > 0) && labels_match(w->labels, labels))
 			all[n++] = w;
 	if (n > 1)
 		qsort(all, n, sizeof(struct workspace *), by_name);
@@ -279,7 +264,6 @@ void handle_workspace_list(struct services *services, struct http_exchange *x)
 		json_member_str(&j, "next_cursor", all[most - 1]->name);
 	json_object_end(&j);
 	free(all);
-	json_decref(query);
 	reply_written(x, 200, &j);
 }
 

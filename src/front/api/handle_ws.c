@@ -239,12 +239,8 @@ void handle_execute_ws(struct services *services, struct http_exchange *x)
 {
 	struct session_ws *s;
 
-	if (!http_is_ws(x)) {
-		http_add_header(x, "Upgrade", "websocket");
-		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",
-			    "the request is not a WebSocket handshake");
+	if (!reply_is_ws(x, "connect with a WebSocket client"))
 		return;
-	}
 	s = calloc(1, sizeof(*s));
 	if (!s) {
 		reply_no_memory(x);

@@ -11,6 +11,7 @@
 struct http_exchange;
 struct mcp;
 struct notebooks;
+struct sandbox;
 struct services;
 
 /* A test that defines it first makes something else of the same list: empty functions. */
@@ -18,19 +19,20 @@ struct services;
 #define HANDLER_OF(state, name) void name(struct state *state, struct http_exchange *x)
 #endif
 #define HANDLER(name) HANDLER_OF(services, name)
+#define SANDBOX_HANDLER(name) HANDLER_OF(sandbox, name)
 
 HANDLER(handle_execute);
 HANDLER(handle_execute_ws);
 HANDLER(handle_pip_install);
-HANDLER(handle_packages_install);
-HANDLER(handle_packages_list);
+SANDBOX_HANDLER(handle_packages_install);
+SANDBOX_HANDLER(handle_packages_list);
 HANDLER(handle_workspace_create);
 HANDLER(handle_workspace_list);
 HANDLER(handle_workspace_get);
 HANDLER(handle_workspace_remove);
-HANDLER(handle_workspace_diff); /* of a sandbox, as those below it */
-HANDLER(handle_workspace_commit);
-HANDLER(handle_workspace_discard);
+SANDBOX_HANDLER(handle_workspace_diff); /* of a sandbox, as those below it */
+SANDBOX_HANDLER(handle_workspace_commit);
+SANDBOX_HANDLER(handle_workspace_discard);
 HANDLER(handle_sessions);          /* GET /sessions */
 HANDLER(handle_session_end);       /* DELETE /sessions/{session_id} */
 HANDLER(handle_session_interrupt); /* POST /sessions/{session_id}/interrupt */
@@ -39,62 +41,61 @@ HANDLER(handle_health);
 HANDLER(handle_policy);
 HANDLER(handle_sandbox_create);
 HANDLER(handle_sandbox_list);
-HANDLER(handle_sandbox_get);
-HANDLER(handle_sandbox_remove);
-HANDLER(handle_sandbox_extend);
-HANDLER(handle_sandbox_stop);
-HANDLER(handle_sandbox_kill);
-HANDLER(handle_sandbox_interrupt);
-HANDLER(handle_sandbox_execute);
-HANDLER(handle_sandbox_logs);
+SANDBOX_HANDLER(handle_sandbox_get);
+SANDBOX_HANDLER(handle_sandbox_remove);
+SANDBOX_HANDLER(handle_sandbox_extend);
+SANDBOX_HANDLER(handle_sandbox_stop);
+SANDBOX_HANDLER(handle_sandbox_kill);
+SANDBOX_HANDLER(handle_sandbox_interrupt);
+SANDBOX_HANDLER(handle_sandbox_execute);
+SANDBOX_HANDLER(handle_sandbox_logs);
 HANDLER(handle_run_python);
 HANDLER(handle_run_shell);
 
 /* exec.c, handle_processes.c, attach.c: below /v1/sandboxes/{name} */
-HANDLER(handle_exec);
-HANDLER(handle_shell);
-HANDLER(handle_process_start);
-HANDLER(handle_process_list);
-HANDLER(handle_process_get);
-HANDLER(handle_process_remove);
-HANDLER(handle_process_signal);
-HANDLER(handle_process_stdin);
-HANDLER(handle_process_output);
-HANDLER(handle_process_wait);
-HANDLER(handle_process_attach);
+SANDBOX_HANDLER(handle_exec);
+SANDBOX_HANDLER(handle_process_start);
+SANDBOX_HANDLER(handle_process_list);
+SANDBOX_HANDLER(handle_process_get);
+SANDBOX_HANDLER(handle_process_remove);
+SANDBOX_HANDLER(handle_process_signal);
+SANDBOX_HANDLER(handle_process_stdin);
+SANDBOX_HANDLER(handle_process_output);
+SANDBOX_HANDLER(handle_process_wait);
+SANDBOX_HANDLER(handle_process_attach);
 
 /* handle_output.c, below /v1/sandboxes/{name}/executions */
-HANDLER(handle_executions);
-HANDLER(handle_execution);
-HANDLER(handle_execution_events);
-HANDLER(handle_execution_output);
-HANDLER(handle_execution_search);
-HANDLER(handle_execution_interrupt);
+SANDBOX_HANDLER(handle_executions);
+SANDBOX_HANDLER(handle_execution);
+SANDBOX_HANDLER(handle_execution_events);
+SANDBOX_HANDLER(handle_execution_output);
+SANDBOX_HANDLER(handle_execution_search);
+SANDBOX_HANDLER(handle_execution_interrupt);
 
 /* handle_egress.c */
-HANDLER(handle_egress_get);
-HANDLER(handle_egress_put);
-HANDLER(handle_net);
+SANDBOX_HANDLER(handle_egress_get);
+SANDBOX_HANDLER(handle_egress_put);
+SANDBOX_HANDLER(handle_net);
 
 /* handle_ports.c, below /v1/sandboxes/{name}/ports */
-HANDLER(handle_ports);
-HANDLER(handle_port);
-HANDLER(handle_port_open);
-HANDLER(handle_port_close);
+SANDBOX_HANDLER(handle_ports);
+SANDBOX_HANDLER(handle_port);
+SANDBOX_HANDLER(handle_port_open);
+SANDBOX_HANDLER(handle_port_close);
 HANDLER(handle_port_pass); /* called with the head */
 
 /* handle_files*.c, below /v1/sandboxes/{name}/files */
-HANDLER(handle_file_read);
-HANDLER(handle_file_write); /* called with the head */
-HANDLER(handle_file_delete);
-HANDLER(handle_file_list);
-HANDLER(handle_file_stat);
-HANDLER(handle_file_move);
-HANDLER(handle_file_mkdir);
-HANDLER(handle_file_tar_out);
-HANDLER(handle_file_tar_in); /* called with the head */
-HANDLER(handle_file_watch);
-HANDLER(handle_artifacts);
+SANDBOX_HANDLER(handle_file_read);
+SANDBOX_HANDLER(handle_file_write); /* called with the head */
+SANDBOX_HANDLER(handle_file_delete);
+SANDBOX_HANDLER(handle_file_list);
+SANDBOX_HANDLER(handle_file_stat);
+SANDBOX_HANDLER(handle_file_move);
+SANDBOX_HANDLER(handle_file_mkdir);
+SANDBOX_HANDLER(handle_file_tar_out);
+SANDBOX_HANDLER(handle_file_tar_in); /* called with the head */
+SANDBOX_HANDLER(handle_file_watch);
+SANDBOX_HANDLER(handle_artifacts);
 
 /* front/api/handle_approvals.c */
 HANDLER(handle_approvals);

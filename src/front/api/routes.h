@@ -14,6 +14,16 @@ extern const struct route routes_core[], routes_sandboxes[], routes_exec[], rout
 	routes_output[], routes_network[], routes_mcp[], routes_jupyter[], routes_packages[],
 	routes_workspaces[];
 
+/* Handlers of a row: for the daemon's services, and for the sandbox that the path names. */
+#define FOR_DAEMON(handler_)                                                                       \
+	{                                                                                          \
+		.services = (handler_)                                                             \
+	}
+#define FOR_SANDBOX(handler_)                                                                      \
+	{                                                                                          \
+		.sandbox = (handler_)                                                              \
+	}
+
 /* ---- rows of struct response_doc ----------------------------------------------------------- */
 
 #define RESPONSE(status_, schema_, text_)                                                          \

@@ -20,7 +20,7 @@ static const char *const decisions[] = { "approve", "deny", NULL };
 	      .required = true, IS_NAME, .example = "\"analysis-1\"")
 
 const struct route routes_core[] = {
-	{ "POST", "/execute", "execution", handle_execute, &operation_execute,
+	{ "POST", "/execute", "execution", FOR_DAEMON(handle_execute), &operation_execute,
 	  RESPONSES(
 		  RESPONSE(200, "ExecuteResult",
 			   "How it ended, and what it wrote. Errors of the code are results too."),
@@ -35,7 +35,7 @@ const struct route routes_core[] = {
 			  "Not what this operation takes, or a language or an image that is not "
 			  "here."),
 		  TOO_MUCH("busy session_busy policy_busy")) },
-	{ "GET", "/execute/ws", "execution", handle_execute_ws,
+	{ "GET", "/execute/ws", "execution", FOR_DAEMON(handle_execute_ws),
 	  OPERATION(
 		  "execute_ws", "Run code over a WebSocket",
 		  "Messages are JSON objects with a `type`. In: `execute` with the fields of POST "
@@ -45,18 +45,19 @@ const struct route routes_core[] = {
 		  "a time. Without a session, closing the socket ends it; in a session it goes "
 		  "on. `interrupt` ends this socket's execution, also when it still waits."),
 	  RESPONSES(SOCKET, NO_SOCKET) },
-	{ "GET", "/sessions", "sessions", handle_sessions,
+	{ "GET", "/sessions", "sessions", FOR_DAEMON(handle_sessions),
 	  OPERATION("list_sessions", "List sessions",
 		    "Your live sessions, and whether something runs in them."),
 	  RESPONSES(RESPONSE(200, "SessionList", "The caller's own sessions.")) },
-	{ "DELETE", "/sessions/{session_id}", "sessions", handle_session_end,
+	{ "DELETE", "/sessions/{session_id}", "sessions", FOR_DAEMON(handle_session_end),
 	  OPERATION("end_session", "End a session",
 		    "Ends what runs in it and forgets its name; the next call of that name starts "
 		    "afresh.",
 		    FIELDS(SESSION_PARAM)),
 	  RESPONSES(RESPONSE(204, NULL, "Ended, with everything in it."),
 		    FAILURE(404, "no_such_session", "There is no such session of yours.")) },
-	{ "POST", "/sessions/{session_id}/interrupt", "sessions", handle_session_interrupt,
+	{ "POST", "/sessions/{session_id}/interrupt", "sessions",
+	  FOR_DAEMON(handle_session_interrupt),
 	  OPERATION("interrupt_session", "Interrupt what runs in a session",
 		    "The running code gets a KeyboardInterrupt, or its language's like. Code that "
 		    "still waits for its sandbox is not run: its caller gets a result with status "
@@ -66,13 +67,13 @@ const struct route routes_core[] = {
 	  RESPONSES(RESPONSE(202, NULL, "The interrupt is on its way."),
 		    FAILURE(404, "no_such_session nothing_runs",
 			    "There is no such session of yours, or nothing runs or waits in it.")) },
-	{ "GET", "/v1/approvals", "approvals", handle_approvals,
+	{ "GET", "/v1/approvals", "approvals", FOR_DAEMON(handle_approvals),
 	  OPERATION("list_approvals", "Tool calls that wait for you",
 		    "Code in your sandboxes has called them, and a rule says that a person has to "
 		    "approve."),
 	  RESPONSES(RESPONSE(200, "ApprovalList",
 			     "Calls that wait for your decision, the newest first.")) },
-	{ "POST", "/v1/approvals/{approval_id}", "approvals", handle_approval_decide,
+	{ "POST", "/v1/approvals/{approval_id}", "approvals", FOR_DAEMON(handle_approval_decide),
 	  OPERATION(
 		  "decide_approval", "Approve or deny one",
 		  "The first decision counts. A call without a decision in time "
@@ -87,31 +88,31 @@ const struct route routes_core[] = {
 	  RESPONSES(RESPONSE(200, "Approval", "The call that it was about."),
 		    FAILURE(404, "no_such_approval",
 			    "No call of this id waits for your decision (any more).")) },
-	{ "GET", "/health", "service", handle_health,
+	{ "GET", "/health", "service", FOR_DAEMON(handle_health),
 	  OPERATION("health", "Health, isolation level and pools",
 		    "Needs no token, so that a supervisor can ask."),
 	  RESPONSES(RESPONSE(200, "Health", "Able to serve."),
 		    RESPONSE(503, "Health", "Not able to serve: starting, draining, or broken.")),
 	  .open = true },
-	{ "GET", "/v1/policy", "service", handle_policy,
+	{ "GET", "/v1/policy", "service", FOR_DAEMON(handle_policy),
 	  OPERATION("get_policy", "Limits of the operator's policy",
 		    "The caller's own ceilings, each with the name of its rule, and how much of "
 		    "them is in use. Never another owner's."),
 	  RESPONSES(RESPONSE(200, "Policy", "The ceilings that there are.")) },
-	{ "GET", "/metrics", "service", handle_metrics,
+	{ "GET", "/metrics", "service", FOR_DAEMON(handle_metrics),
 	  OPERATION("metrics", "Metrics for Prometheus",
 		    "Counters, gauges and histograms in the text format 0.0.4."),
 	  RESPONSES(CONTENT(200, "text/plain", "Prometheus text format.")) },
-	{ "GET", "/openapi.json", "service", handle_openapi,
+	{ "GET", "/openapi.json", "service", FOR_DAEMON(handle_openapi),
 	  OPERATION("openapi", "This API as OpenAPI 3.1",
 		    "Written from the table that also answers the requests."),
 	  RESPONSES(RESPONSE(200, "OpenApi", "This document.")), .open = true },
-	{ "GET", "/docs", "service", handle_docs,
+	{ "GET", "/docs", "service", FOR_DAEMON(handle_docs),
 	  OPERATION("docs", "Interactive documentation",
 		    "Everything that the page needs comes from this daemon: it works without a "
 		    "network."),
 	  RESPONSES(CONTENT(200, "text/html", "The page.")), .open = true },
-	{ "GET", "/docs/{asset}", "service", handle_docs,
+	{ "GET", "/docs/{asset}", "service", FOR_DAEMON(handle_docs),
 	  OPERATION("docs_asset", "A file of the documentation",
 		    "Style sheets and scripts of the page.",
 		    FIELDS(FIELD(IN_PATH, STRING, "asset", 0, 0, "File name.", .required = true,
@@ -120,7 +121,7 @@ const struct route routes_core[] = {
 		    CONTENT(200, "text/javascript", NULL), CONTENT(200, "text/html", NULL),
 		    FAILURE(404, "not_found", "There is no such file.")),
 	  .open = true },
-	{ "GET", "/", "service", handle_root,
+	{ "GET", "/", "service", FOR_DAEMON(handle_root),
 	  OPERATION("root", "The documentation", "Leads to /docs."),
 	  RESPONSES(RESPONSE(307, NULL, "See /docs.")), .open = true, .hidden = true },
 	{ 0 },

@@ -20,18 +20,18 @@ static bool is_one_line(const char *s, size_t len)
 #define EXECUTION EXECUTIONS "/{execution_id}"
 
 const struct route routes_output[] = {
-	{ "GET", EXECUTIONS, "executions", handle_executions,
+	{ "GET", EXECUTIONS, "executions", FOR_SANDBOX(handle_executions),
 	  OPERATION("list_executions", "List executions",
 		    "Those that run, and those that ended in the last 15 minutes; 32 at most.",
 		    FIELDS(SANDBOX_PARAM)),
 	  RESPONSES(RESPONSE(200, "ExecutionList", "The last 32, the oldest first."), NO_SANDBOX) },
-	{ "GET", EXECUTION, "executions", handle_execution,
+	{ "GET", EXECUTION, "executions", FOR_SANDBOX(handle_execution),
 	  OPERATION("get_execution", "One execution and its result",
 		    "The result is what was answered, or would have been.",
 		    FIELDS(EXECUTION_PARAMS)),
 	  RESPONSES(RESPONSE(200, "Execution", "The execution; with `result` when it is over."),
 		    NOT_FOUND) },
-	{ "GET", EXECUTION "/events", "executions", handle_execution_events,
+	{ "GET", EXECUTION "/events", "executions", FOR_SANDBOX(handle_execution_events),
 	  OPERATION("resume_execution", "Resume a stream",
 		    "All events after a cursor, and then those that follow, none lost and none "
 		    "twice. `Accept: application/x-ndjson` for JSON lines. Kept for 5 minutes "
@@ -49,7 +49,7 @@ const struct route routes_output[] = {
 		    FAILURE(410, "cursor_gone", "Events after the cursor are not kept any more.")),
 	  .headers = FIELDS(FIELD(0, STRING, "Last-Event-ID", 0, 0,
 				  "As `cursor`, which goes before it.", .example = "\"17\"")) },
-	{ "POST", EXECUTION "/interrupt", "executions", handle_execution_interrupt,
+	{ "POST", EXECUTION "/interrupt", "executions", FOR_SANDBOX(handle_execution_interrupt),
 	  OPERATION("interrupt_execution", "Interrupt one execution",
 		    "Code or a command, as by Ctrl-C; a command that goes on is killed after a "
 		    "grace. No other execution in the sandbox is touched.",
@@ -58,13 +58,14 @@ const struct route routes_output[] = {
 		  RESPONSE(202, NULL, "The interrupt is on its way."),
 		  FAILURE(404, "no_such_sandbox no_such_execution nothing_runs",
 			  "There is no such sandbox of yours, or nothing of this id runs in it.")) },
-	{ "GET", EXECUTION "/output", "executions", handle_execution_output, &operation_read_output,
+	{ "GET", EXECUTION "/output", "executions", FOR_SANDBOX(handle_execution_output),
+	  &operation_read_output,
 	  RESPONSES(CONTENT(200, "application/octet-stream",
 			    "The bytes. X-Output-Bytes: how many were written in all; "
 			    "X-Output-Kept: how many of them can be read; X-Output-Lost: why that "
 			    "is less; X-Output-Complete: whether no more will come."),
 		    NOT_FOUND) },
-	{ "GET", EXECUTION "/search", "executions", handle_execution_search,
+	{ "GET", EXECUTION "/search", "executions", FOR_SANDBOX(handle_execution_search),
 	  OPERATION("search_output", "Search output",
 		    "Lines with a text in them: their number, where the text is, and the line, of "
 		    "which long ones are cut at 4 KiB.",

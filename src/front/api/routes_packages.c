@@ -23,12 +23,13 @@
 		"Invalid or unknown package, or it cannot be installed.")
 
 const struct route routes_packages[] = {
-	{ "POST", "/pip_install", "packages", handle_pip_install, &operation_pip_install,
+	{ "POST", "/pip_install", "packages", FOR_DAEMON(handle_pip_install),
+	  &operation_pip_install,
 	  RESPONSES(RESPONSE(200, "PipInstallResult", "Installed."), EVENTS,
 		    FAILURE(404, "package_not_found", "The index has no such package."),
 		    FAILURE(409, "package_conflict session_ended", "It contradicts what is there."),
 		    BAD_PACKAGE(""), INSTALL_FAILURES) },
-	{ "POST", SANDBOX "/packages", "packages", handle_packages_install,
+	{ "POST", SANDBOX "/packages", "packages", FOR_SANDBOX(handle_packages_install),
 	  &operation_install_packages,
 	  RESPONSES(RESPONSE(200, "PackagesInstalled", "Installed."), EVENTS,
 		    FAILURE(404, "no_such_sandbox package_not_found",
@@ -36,7 +37,7 @@ const struct route routes_packages[] = {
 		    FAILURE(409, "package_conflict session_ended sandbox_stopped",
 			    "It contradicts what is there, or the sandbox does not run."),
 		    BAD_PACKAGE(" unsupported_language"), INSTALL_FAILURES) },
-	{ "GET", SANDBOX "/packages", "packages", handle_packages_list,
+	{ "GET", SANDBOX "/packages", "packages", FOR_SANDBOX(handle_packages_list),
 	  OPERATION("list_packages", "List packages of a sandbox",
 		    "Those that were installed into it, or for all of its owner's.",
 		    FIELDS(SANDBOX_PARAM)),

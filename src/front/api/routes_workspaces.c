@@ -22,7 +22,7 @@
 #define OF SANDBOX "/workspace"
 
 const struct route routes_workspaces[] = {
-	{ "POST", BASE, "workspaces", handle_workspace_create,
+	{ "POST", BASE, "workspaces", FOR_DAEMON(handle_workspace_create),
 	  OPERATION("create_workspace", "Make a workspace",
 		    "A directory that outlives sandboxes. Asked for again it is the same one.",
 		    FIELDS(NAME_FIELD(IN_BODY),
@@ -37,7 +37,7 @@ const struct route routes_workspaces[] = {
 		    RESPONSE(200, "Workspace", "It exists already, as asked for."),
 		    FAILURE(409, "workspace_exists", "It exists, and is another one."),
 		    TOO_MUCH("too_many_workspaces"), FAILED) },
-	{ "GET", BASE, "workspaces", handle_workspace_list,
+	{ "GET", BASE, "workspaces", FOR_DAEMON(handle_workspace_list),
 	  OPERATION("list_workspaces", "Your workspaces", "By name, a page at a time.",
 		    FIELDS(FIELD(IN_QUERY, STRING_LIST, "label", 0, 64,
 				 "KEY=VALUE that it must have; may be repeated.",
@@ -47,17 +47,17 @@ const struct route routes_workspaces[] = {
 			   FIELD(IN_QUERY, STRING, "cursor", 1, 64,
 				 "`next_cursor` of the page before.", .example = "\"notes\""))),
 	  RESPONSES(RESPONSE(200, "WorkspaceList", "Your workspaces, by name.")) },
-	{ "GET", BASE "/{name}", "workspaces", handle_workspace_get,
+	{ "GET", BASE "/{name}", "workspaces", FOR_DAEMON(handle_workspace_get),
 	  OPERATION("get_workspace", "One workspace", "With how much is in it.",
 		    FIELDS(NAME_FIELD(IN_PATH))),
 	  RESPONSES(RESPONSE(200, "Workspace", "The workspace."), NOT_YOURS, FAILED) },
-	{ "DELETE", BASE "/{name}", "workspaces", handle_workspace_remove,
+	{ "DELETE", BASE "/{name}", "workspaces", FOR_DAEMON(handle_workspace_remove),
 	  OPERATION("remove_workspace", "Remove a workspace",
 		    "With everything in it. Not while sandboxes use it.",
 		    FIELDS(NAME_FIELD(IN_PATH))),
 	  RESPONSES(RESPONSE(204, NULL, "It is gone."), NOT_YOURS,
 		    FAILURE(409, "workspace_busy", "Sandboxes use it."), FAILED) },
-	{ "GET", OF "/diff", "workspaces", handle_workspace_diff,
+	{ "GET", OF "/diff", "workspaces", FOR_SANDBOX(handle_workspace_diff),
 	  OPERATION("diff_workspace", "Changes of a sandbox in its workspace",
 		    "Of a copy on write: paths that were added, modified, removed, or are of "
 		    "another type or mode.",
@@ -67,7 +67,7 @@ const struct route routes_workspaces[] = {
 			    "sandbox_stopped not_copy_on_write session_ended workspace_changing",
 			    "It does not run, or has no copy of its own."),
 		    OF_SANDBOX) },
-	{ "POST", OF "/commit", "workspaces", handle_workspace_commit,
+	{ "POST", OF "/commit", "workspaces", FOR_SANDBOX(handle_workspace_commit),
 	  OPERATION("commit_workspace", "Keep what a sandbox changed",
 		    "As a whole or not at all. Commits of others meanwhile stay; where "
 		    "both changed the same path nothing happens.",
@@ -79,7 +79,7 @@ const struct route routes_workspaces[] = {
 			    "Others changed the same, or it does not run, or has no copy of its "
 			    "own."),
 		    OF_SANDBOX) },
-	{ "POST", OF "/discard", "workspaces", handle_workspace_discard,
+	{ "POST", OF "/discard", "workspaces", FOR_SANDBOX(handle_workspace_discard),
 	  OPERATION("discard_workspace", "Throw away what a sandbox changed",
 		    "Its cell is replaced, with all that runs in it.", FIELDS(SANDBOX_PARAM)),
 	  RESPONSES(RESPONSE(204, NULL, "It begins anew with the workspace as that is now."),

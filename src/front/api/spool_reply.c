@@ -42,10 +42,18 @@ static void add_number(struct http_exchange *x, const char *name, uint64_t v)
 	http_add_header(x, name, text);
 }
 
-void output_reply(struct http_exchange *x, const struct spool *s, bool ended, uint64_t offset,
-		  uint64_t limit)
+bool output_is_stderr(const struct http_exchange *x)
+{
+	const char *stream = context_text(x, "stream");
+
+	return stream && strcmp(stream, "stderr") == 0;
+}
+
+void output_reply(struct http_exchange *x, const struct spool *s, bool ended)
 {
 	_buf_ struct buf b = BUF_INIT(OUTPUT_LIMIT_MAX);
+	uint64_t offset = context_number(x, "offset", 0);
+	uint64_t limit = context_number(x, "limit", OUTPUT_LIMIT);
 	uint64_t left = offset < s->kept ? s->kept - offset : 0;
 	size_t len = (size_t)(left < limit ? left : limit);
 	char *to = len > 0 ? buf_reserve(&b, len) : NULL;
@@ -88,7 +96,6 @@ struct search {
 
 static void free_search(struct search *s)
 {
-	(void)context_done(s->x);
 	loop_undefer(s->loop, &s->slice);
 	buf_free(&s->out);
 	free(s);
@@ -115,7 +122,6 @@ static void on_match(void *arg, uint64_t offset, uint64_t line, const char *text
 static void finish(struct search *s, const struct spool *spool, bool more)
 {
 	struct http_exchange *x = s->x;
-	struct buf out;
 
 	json_array_end(&s->j);
 	/* Bytes that are not kept cannot be searched. */
@@ -125,15 +131,9 @@ static void finish(struct search *s, const struct spool *spool, bool more)
 	json_member_uint(&s->j, "bytes", spool->bytes);
 	json_member_uint(&s->j, "kept_bytes", spool->kept);
 	json_object_end(&s->j);
-	int r = json_finish(&s->j);
-
-	out = s->out;
-	buf_init(&s->out, 0);
+	(void)context_done(x);
+	reply_written(x, 200, &s->j);
 	free_search(s);
-	if (r < 0 && !out.err)
-		out.err = r;
-	reply_json(x, 200, &out);
-	buf_free(&out);
 }
 
 static void on_slice(struct deferred *d)
@@ -143,6 +143,7 @@ static void on_slice(struct deferred *d)
 	const struct spool *spool = s->find(x);
 
 	if (!spool) {
+		(void)context_done(x);
 		free_search(s);
 		reply_error(x, 410, "execution_gone", NULL, NULL, "the output is no longer kept");
 		return;
@@ -151,6 +152,7 @@ static void on_slice(struct deferred *d)
 			     s);
 
 	if (r < 0) {
+		(void)context_done(x);
 		free_search(s);
 		disk_failed(x);
 	} else if (r == 0 || (s->left == 0 && !s->at.matched)) {
@@ -160,29 +162,29 @@ static void on_slice(struct deferred *d)
 	}
 }
 
-void output_search(struct http_exchange *x, const struct output_query *q,
-		   const struct spool *(*find)(struct http_exchange *x))
+void output_search(struct http_exchange *x, const struct spool *(*find)(struct http_exchange *x))
 {
-	struct request_context *v = context_of(x);
+	const char *pattern = context_text(x, "pattern");
+	bool glob = json_is_true(json_object_get(context_of(x)->fields, "glob"));
 	struct search *s = calloc(1, sizeof(*s));
 
 	if (!s) {
 		reply_no_memory(x);
 		return;
 	}
-	if (!spool_pattern_make(&s->pattern, q->pattern, strlen(q->pattern), q->glob)) {
+	if (!spool_pattern_make(&s->pattern, pattern, strlen(pattern), glob)) {
 		free(s);
 		reply_error(x, 422, "invalid_value", "pattern",
 			    "name something beside the `*`, which is any text",
 			    "every line fits this pattern");
 		return;
 	}
-	s->slice_bytes = q->glob ? GLOB_SLICE_BYTES : SLICE_BYTES;
-	s->at.from = q->offset;
+	s->slice_bytes = glob ? GLOB_SLICE_BYTES : SLICE_BYTES;
+	s->at.from = context_number(x, "offset", 0);
 	s->x = x;
-	s->loop = v->server->loop;
+	s->loop = context_of(x)->server->loop;
 	s->find = find;
-	s->left = q->limit;
+	s->left = context_number(x, "limit", SEARCH_LIMIT);
 	s->slice.fn = on_slice;
 	s->slice.arg = s;
 	buf_init(&s->out, ANSWER_MAX);

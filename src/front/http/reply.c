@@ -136,6 +136,15 @@ void reply_error(struct http_exchange *x, int status, const char *code, const ch
 	send_error(x, status, code, message, field, hint);
 }
 
+bool reply_is_ws(struct http_exchange *x, const char *hint)
+{
+	if (http_is_ws(x))
+		return true;
+	http_add_header(x, "Upgrade", "websocket");
+	reply_error(x, 426, "upgrade_required", NULL, hint, "this is no WebSocket handshake");
+	return false;
+}
+
 void reply_retry(struct http_exchange *x, int status, unsigned int seconds, const char *code,
 		 const char *hint, const char *fmt, ...)
 {

@@ -30,6 +30,9 @@ void reply_no_memory(struct http_exchange *x);
 /* reply_empty() - Without content, such as 204. */
 void reply_empty(struct http_exchange *x, int status);
 
+/* reply_is_ws() - Whether the request is a WebSocket handshake. False: answered with 426. */
+bool reply_is_ws(struct http_exchange *x, const char *hint);
+
 /* reply_error() - @field and @hint may be NULL. The message is escaped; @code must not need it. */
 void reply_error(struct http_exchange *x, int status, const char *code, const char *field,
 		 const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));

@@ -120,7 +120,7 @@ bool request_head_ok(struct http_exchange *x, const struct route *r)
 
 /* ---- the body ------------------------------------------------------------------------------ */
 
-json_t *request_json(struct http_exchange *x, const struct route *r)
+static json_t *parse_body(struct http_exchange *x, const struct route *r)
 {
 	const struct http_request *q = http_request(x);
 	struct schema_error e;
@@ -171,7 +171,7 @@ static int add(json_t *o, const struct field *f, const struct buf *text)
 	return json_array_append_new(there, value_of(f, text)) == 0 ? 0 : -ENOMEM;
 }
 
-json_t *request_query(struct http_exchange *x, const struct route *r)
+static json_t *parse_query(struct http_exchange *x, const struct route *r)
 {
 	_buf_ struct buf key = BUF_INIT(PART_MAX), value = BUF_INIT(PART_MAX);
 	const char *at = http_request(x)->query;
@@ -201,4 +201,15 @@ json_t *request_query(struct http_exchange *x, const struct route *r)
 		reply_schema(x, &e);
 	json_decref(o);
 	return NULL;
+}
+
+bool request_fields(struct http_exchange *x, const struct route *r, json_t **ret)
+{
+	bool body = route_takes_json(r);
+
+	*ret = NULL;
+	if (!body && !field_from(r->op->fields, IN_QUERY))
+		return true;
+	*ret = body ? parse_body(x, r) : parse_query(x, r);
+	return *ret != NULL;
 }

@@ -20,15 +20,12 @@ struct route;
  */
 bool request_head_ok(struct http_exchange *x, const struct route *r);
 
-/* request_json() - The body as checked JSON (caller decrefs), or NULL when it was answered. */
-json_t *request_json(struct http_exchange *x, const struct route *r);
-
 /*
- * request_query() - The query as an object (caller decrefs), checked like a body: numbers and
- * booleans in their JSON form, a FIELD_STRING_LIST for what may be repeated. NULL when it was
- * answered.
+ * request_fields() - The fields of the request as a checked object (caller decrefs): the body where
+ * the route takes JSON, otherwise the query, with numbers and booleans in their JSON form and a
+ * FIELD_STRING_LIST for what may be repeated. NULL in @ret: the route has neither. False: answered.
  */
-json_t *request_query(struct http_exchange *x, const struct route *r);
+bool request_fields(struct http_exchange *x, const struct route *r, json_t **ret);
 
 #define QUERY_NAME_MAX 64
 

@@ -21,6 +21,7 @@ struct buf;
 struct http_exchange;
 struct mcp;
 struct notebooks;
+struct sandbox;
 struct services;
 
 #define ROUTE_PARAMS_MAX 4
@@ -44,7 +45,15 @@ struct response_doc {
 
 struct route {
 	const char *method, *path, *tag;
-	void (*handler)(struct services *services, struct http_exchange *x);
+	/* One of them, called with the part of the daemon that it needs. */
+	struct {
+		void (*services)(struct services *services, struct http_exchange *x);
+		/* The caller's sandbox that the first parameter names. */
+		void (*sandbox)(struct sandbox *sandbox, struct http_exchange *x);
+		/* States of other wires. */
+		void (*mcp)(struct mcp *mcp, struct http_exchange *x);
+		void (*jupyter)(struct notebooks *notebooks, struct http_exchange *x);
+	} handler;
 	const struct operation *op;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
 	const struct field *headers;          /* for OpenAPI; the handler reads them */
@@ -59,9 +68,6 @@ struct route {
 	 * handler judges query and body and is called as with `content`; port_admit.h decides who
 	 * is let in. Method "*": any. */
 	bool below;
-	/* In place of `handler`: routes of a wire that has a state of its own. */
-	void (*mcp_handler)(struct mcp *mcp, struct http_exchange *x);
-	void (*jupyter_handler)(struct notebooks *notebooks, struct http_exchange *x);
 };
 
 /* route_at() - The i-th route of all tables (routes.h), NULL after the last. */

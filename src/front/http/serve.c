@@ -42,6 +42,18 @@ const char *context_param(const struct http_exchange *x, size_t i)
 	return context_of(x)->params.value[i];
 }
 
+const char *context_text(const struct http_exchange *x, const char *name)
+{
+	return json_string_value(json_object_get(context_of(x)->fields, name));
+}
+
+uint64_t context_number(const struct http_exchange *x, const char *name, uint64_t fallback)
+{
+	const json_t *v = json_object_get(context_of(x)->fields, name);
+
+	return v ? (uint64_t)json_integer_value(v) : fallback;
+}
+
 void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v))
 {
 	context_of(x)->work = work;
@@ -245,16 +257,24 @@ static bool takes_body(const struct route *r)
 	return r->content || r->below;
 }
 
-static void call_handler(struct http_exchange *x, const struct request_context *v)
+static void call_handler(struct http_exchange *x, struct request_context *v)
 {
 	const struct route *r = v->route;
+	json_t *fields;
+	struct sandbox *s;
 
-	if (r->mcp_handler)
-		r->mcp_handler(v->server->mcp, x);
-	else if (r->jupyter_handler)
-		r->jupyter_handler(v->server->notebooks, x);
-	else
-		r->handler(v->server->services, x);
+	if (!request_fields(x, r, &fields))
+		return;
+	v->fields = fields;
+	if (r->handler.mcp)
+		r->handler.mcp(v->server->mcp, x);
+	else if (r->handler.jupyter)
+		r->handler.jupyter(v->server->notebooks, x);
+	else if (r->handler.services)
+		r->handler.services(v->server->services, x);
+	else if ((s = v->server->hooks->own_sandbox(v->server->services, x)))
+		r->handler.sandbox(s, x);
+	json_decref(fields); /* the answer may have freed the request context */
 }
 
 static int on_head(struct http_exchange *x)
@@ -278,21 +298,11 @@ static int on_head(struct http_exchange *x)
 	return 0;
 }
 
-/* A body for a route that takes one without fields; other handlers check their body themselves. */
-static bool empty_ok(struct http_exchange *x, const struct route *r)
-{
-	bool none = route_takes_json(r) && !field_from(r->op->fields, IN_BODY);
-	json_t *body = none ? request_json(x, r) : json_null();
-
-	json_decref(body);
-	return body != NULL;
-}
-
 static void on_request(struct http_exchange *x)
 {
 	struct request_context *v = context_of(x);
 
-	if (v->refused || (!takes_body(v->route) && !empty_ok(x, v->route)))
+	if (v->refused)
 		return;
 	if (!takes_body(v->route))
 		call_handler(x, v);

@@ -5,6 +5,8 @@
 #ifndef CAISSON_FRONT_SERVE_H
 #define CAISSON_FRONT_SERVE_H
 
+#include <jansson.h>
+
 #include "front/http/auth.h"
 #include "front/http/route.h"
 #include "net/http.h"
@@ -20,6 +22,7 @@ struct request_context {
 	const char *error;               /* the code of what was answered; NULL: no error */
 	struct idempotency *idempotency; /* Idempotency-Key: where the answer goes; or NULL */
 	void *work;                      /* the handler's */
+	json_t *fields;                  /* request_fields(); until the handler returns */
 	bool refused;                    /* the answer waits, see serve_refuse() */
 	/* Of a route with content: pieces of the body, and its end, until it was answered. */
 	void (*body)(struct request_context *v, const char *data, size_t len);
@@ -29,6 +32,8 @@ struct request_context {
 
 /* Functions of the wires above, for requests that have no handler yet. */
 struct serve_hooks {
+	/* The caller's sandbox of the first path parameter. NULL: answered. */
+	struct sandbox *(*own_sandbox)(struct services *services, struct http_exchange *x);
 	/* A path below an open port: admitted by the port's own rules. False: answered. */
 	bool (*admit_port)(struct services *services, struct http_exchange *x,
 			   struct request_context *v);
@@ -69,6 +74,10 @@ void serve_refuse(struct http_exchange *x, const struct auth_verdict *verdict,
 struct request_context *context_of(const struct http_exchange *x);
 /* context_param() - The value of the i-th {name} part of its path. */
 const char *context_param(const struct http_exchange *x, size_t i);
+/* context_text() - The string field @name of the request, or NULL; while the handler is called. */
+const char *context_text(const struct http_exchange *x, const char *name);
+/* context_number() - The same of an integer, or @fallback. */
+uint64_t context_number(const struct http_exchange *x, const char *name, uint64_t fallback);
 /* context_wait() - The handler answers later. @gone is called if the client leaves before that. */
 void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v));
 /* context_done() - The handler answers now: @gone is not called any more. @x: may be NULL. Return:

@@ -14,7 +14,7 @@
 #define ROW(method_, path_, fields_, name_, summary_, handler_)                                    \
 	{                                                                                          \
 		.method = (method_), .path = (path_), .tag = "jupyter",                            \
-		.jupyter_handler = (handler_),                                                     \
+		.handler.jupyter = (handler_),                                                     \
 		.op = OPERATION((name_), (summary_), (summary_), (fields_)),                       \
 		.responses = RESPONSES(RESPONSE(200, NULL, "As Jupyter has it.")), .raw = true,    \
 		.hidden = true, .url_token = true                                                  \

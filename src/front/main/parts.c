@@ -8,6 +8,7 @@
  */
 #include "front/main/parts.h"
 
+#include "front/api/find_sandbox.h"
 #include "front/api/port_admit.h"
 #include "front/mcp/metadata.h"
 #include "front/mcp/subscribe.h"
@@ -27,6 +28,7 @@ static const struct cell_hooks cell_hooks = {
 };
 
 static const struct serve_hooks serve_hooks = {
+	.own_sandbox = own_sandbox,
 	.admit_port = port_admit,
 	.own_path = port_own_path,
 	.challenge = mcp_metadata_url,

@@ -6,7 +6,7 @@
 
 #define ROW(method_, path_, name_, summary_, handler_, ...)                                        \
 	{                                                                                          \
-		.method = (method_), .path = (path_), .tag = "mcp", .mcp_handler = (handler_),     \
+		.method = (method_), .path = (path_), .tag = "mcp", .handler.mcp = (handler_),     \
 		.op = OPERATION((name_), (summary_), (summary_)),                                  \
 		.responses = RESPONSES(RESPONSE(200, NULL, "A message, or a stream of them.")),    \
 		.raw = true, .hidden = true, __VA_ARGS__                                           \

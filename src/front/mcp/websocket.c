@@ -93,12 +93,8 @@ void handle_mcp_ws(struct mcp *mcp, struct http_exchange *x)
 {
 	struct client *d;
 
-	if (!http_is_ws(x)) {
-		http_add_header(x, "Upgrade", "websocket");
-		reply_error(x, 426, "upgrade_required", NULL, "use 'caisson mcp', or POST /mcp",
-			    "the request is not a WebSocket handshake");
+	if (!reply_is_ws(x, "use 'caisson mcp', or POST /mcp"))
 		return;
-	}
 	d = calloc(1, sizeof(*d));
 	if (!d) {
 		reply_no_memory(x);

@@ -14,6 +14,7 @@
 struct http_exchange;
 struct mcp;
 struct notebooks;
+struct sandbox;
 struct services;
 
 #define HANDLER_OF(state, name)                                                                    \

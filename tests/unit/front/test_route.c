@@ -37,8 +37,8 @@ TEST(table)
 		assert_non_null(r->op->summary);
 		assert_non_null(r->op->description);
 		assert_non_null(r->tag);
-		assert_int_equal((r->handler != NULL) + (r->mcp_handler != NULL) +
-					 (r->jupyter_handler != NULL),
+		assert_int_equal((r->handler.services != NULL) + (r->handler.sandbox != NULL) +
+					 (r->handler.mcp != NULL) + (r->handler.jupyter != NULL),
 				 1);
 		assert_non_null(r->responses);
 		/* Each is found by its own path: no row hides another. */
