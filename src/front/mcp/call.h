@@ -65,6 +65,7 @@ struct mcp_call {
 	void *work;
 	void (*cancel)(struct mcp_call *c);  /* NULL: it is over soon anyway */
 	void (*drained)(struct mcp_call *c); /* may be NULL */
+	uint64_t lines, told_ns;             /* of running code: written, and told last */
 };
 
 /* mcp_call_new() - @message: a request; the call's afterwards. NULL without memory: then it is

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code_text.c - Output, displays and end of an execution as text that a person can read. */
+/* code_text.c - Output, displays and end of an execution as text that a person can read, and the
+ * answer of the call that waits for it. */
 #include "front/mcp/code_text.h"
 
 #include <inttypes.h>
@@ -9,7 +10,9 @@
 
 #include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
+#include "front/mcp/approval_question.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_artifacts.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
@@ -73,7 +76,7 @@ static void take_display(struct code_view *v, const json_t *display, size_t *lef
 	free(text);
 }
 
-void code_view_open(struct code_view *v, const struct execution *x)
+static void open_view(struct code_view *v, const struct execution *x)
 {
 	_buf_ struct buf list = BUF_INIT(EXECUTION_DISPLAYS_BYTES + 8);
 	size_t left = x->sandboxes->daemon->config.max_output, i;
@@ -96,7 +99,7 @@ void code_view_open(struct code_view *v, const struct execution *x)
 	}
 }
 
-void code_view_close(struct code_view *v)
+static void close_view(struct code_view *v)
 {
 	json_decref(v->displays);
 	json_decref(v->result);
@@ -210,7 +213,8 @@ static void put_loss(struct buf *b, const struct execution *x)
 		(void)buf_append(b, workspace, sizeof(workspace) - 1);
 }
 
-void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o)
+/* The first block: all that can be read, and why it failed if it did. */
+static void put_text(const struct execution *x, const struct code_view *v, struct mcp_output *o)
 {
 	_buf_ struct buf b = BUF_INIT(MCP_ANSWER_MAX);
 	uint64_t chars = x->sandboxes->daemon->config.max_output;
@@ -227,7 +231,9 @@ void mcp_code_text(const struct execution *x, const struct code_view *v, struct 
 	mcp_output_text(o, buf_str(&b), b.len);
 }
 
-void mcp_code_log(struct mcp_call *c, const struct execution *x)
+/* How it ended, to a client that asked for messages: info, a warning when something was lost, or an
+ * error. */
+static void log_end(struct mcp_call *c, const struct execution *x)
 {
 	_buf_ struct buf b = BUF_INIT(LOG_MAX);
 	bool lost = strcmp(x->state, "reset") == 0;
@@ -269,11 +275,60 @@ static void write_image(const json_t *bundle, struct mcp_output *o)
 	}
 }
 
-void mcp_code_images(const struct code_view *v, struct mcp_output *o)
+/* Those that it showed, and the result if that is one. */
+static void put_images(const struct code_view *v, struct mcp_output *o)
 {
 	const json_t *one;
 	size_t i;
 
 	json_array_foreach(v->displays, i, one) write_image(json_object_get(one, "data"), o);
 	write_image(v->result, o);
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+static void on_cancel(struct mcp_call *c)
+{
+	execution_cancel(c->work);
+}
+
+void mcp_code_queue(struct mcp_call *c, struct sandbox *s, struct execution *x)
+{
+	c->work = x;
+	c->cancel = on_cancel;
+	sandbox_queue(s, x);
+}
+
+void mcp_code_approve(struct execution *x, struct approval *a)
+{
+	mcp_ask_approval(x->user, a);
+}
+
+void mcp_code_done(struct execution *x, void (*write)(const struct execution *x,
+						      const struct code_view *v, struct json *j))
+{
+	struct mcp_call *c = x->user;
+	bool failed = x->verdict.status != RESULT_OK;
+	struct mcp_output o;
+	struct code_view v;
+
+	c->cancel = NULL;
+	if (x->refusal.kind) {
+		mcp_output_refuse(c, &x->refusal);
+		return;
+	}
+	log_end(c, x);
+	open_view(&v, x);
+	mcp_output_begin(c, &o);
+	put_text(x, &v, &o);
+	put_images(&v, &o);
+	write(x, &v, &o.s);
+	close_view(&v);
+	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->cell_gone) {
+		mcp_output_artifacts(c, x->sandbox, &o, (int64_t)x->started_files_ms * 1000000,
+				     failed);
+		return;
+	}
+	json_object_end(&o.s);
+	mcp_output_end(c, &o, failed);
 }

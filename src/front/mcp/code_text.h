@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code_text.h - Output, displays and end of an execution, as blocks of a tool's result and as
- * members of its object.
+ * code_text.h - A call of a tool that runs code: the execution's output, displays and end, as
+ * blocks of the tool's result and as members of its object.
  *
  * Each part (two streams, the displays, the value of the last expression) has the daemon's bound of
  * an output: a longer one is cut, and both forms tell so.
@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct approval;
 struct execution;
 struct json;
 struct mcp_call;
-struct mcp_output;
+struct sandbox;
 
 /* Bundles of an execution that is over, and what of them is text. */
 struct code_view {
@@ -29,18 +30,19 @@ struct code_view {
 	bool cut;                /* of any of it something is left out */
 };
 
-void code_view_open(struct code_view *v, const struct execution *x);
-void code_view_close(struct code_view *v);
 /* code_view_members() - `result` and `displays`, where there are any. */
 void code_view_members(const struct code_view *v, struct json *j);
 
-/* mcp_code_text() - The first block: all that can be read, and why it failed if it did. */
-void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o);
-/* mcp_code_images() - Those that it showed, and the result if that is one. */
-void mcp_code_images(const struct code_view *v, struct mcp_output *o);
-
-/* mcp_code_log() - How it ended, to a client that asked for messages: info, a warning when
- * something was lost, or an error. */
-void mcp_code_log(struct mcp_call *c, const struct execution *x);
+/* mcp_code_queue() - The call @c waits for @x, whose user it is, in @s. */
+void mcp_code_queue(struct mcp_call *c, struct sandbox *s, struct execution *x);
+/* mcp_code_approve() - For sink.approve. */
+void mcp_code_approve(struct execution *x, struct approval *a);
+/*
+ * mcp_code_done() - For sink.done: answer the call with the refusal, or with the text of all that
+ * can be read, the pictures and the object.
+ * @write: begins the object and leaves it open, because files may follow
+ */
+void mcp_code_done(struct execution *x, void (*write)(const struct execution *x,
+						      const struct code_view *v, struct json *j));
 
 #endif

@@ -6,18 +6,11 @@
  * pictures, and as an object with everything that a program needs. Both have the daemon's bounds.
  * While it runs, lines of its output go to clients that asked for progress, a few times a second.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "front/api/execute.h"
-#include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
-#include "front/mcp/tool_artifacts.h"
 #include "front/operations/operations.h"
 #include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
@@ -28,25 +21,19 @@
 #define LINE_NS (200 * CLOCK_NS_PER_MS)
 #define LINE_CHARS 200u
 
-struct run {
-	struct mcp_call *call; /* NULL: cancelled */
-	uint64_t told_ns;
-	uint64_t lines;
-};
-
 /* ---- on the way ---------------------------------------------------------------------------- */
 
 /* The last line of the text. */
 static void on_event(struct execution *x, const struct event *ev)
 {
-	struct run *r = x->user;
+	struct mcp_call *c = x->user;
 	const char *text = ev->text;
 	size_t len = ev->len, begin;
 
-	if (!r->call || (ev->kind != EVENT_STDOUT && ev->kind != EVENT_STDERR))
+	if (ev->kind != EVENT_STDOUT && ev->kind != EVENT_STDERR)
 		return;
-	r->lines++;
-	if (x->sandboxes->loop->now_ns < r->told_ns + LINE_NS)
+	c->lines++;
+	if (x->sandboxes->loop->now_ns < c->told_ns + LINE_NS)
 		return;
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
@@ -54,8 +41,8 @@ static void on_event(struct execution *x, const struct event *ev)
 	while (begin > 0 && text[begin - 1] != '\n' && len - begin < LINE_CHARS)
 		begin--;
 	if (len > begin) {
-		r->told_ns = x->sandboxes->loop->now_ns;
-		mcp_progress(r->call, r->lines, 0, text + begin, len - begin);
+		c->told_ns = x->sandboxes->loop->now_ns;
+		mcp_progress(c, c->lines, 0, text + begin, len - begin);
 	}
 }
 
@@ -103,85 +90,35 @@ static void write_structured(const struct execution *x, const struct code_view *
 
 static void on_done(struct execution *x)
 {
-	struct run *r = x->user;
-	struct mcp_call *c = r->call;
-	struct mcp_output o;
-	struct code_view v;
-
-	free(r);
-	c->cancel = NULL;
-	if (x->refusal.kind) {
-		mcp_output_refuse(c, &x->refusal);
-		return;
-	}
-	mcp_code_log(c, x);
-	code_view_open(&v, x);
-	mcp_output_begin(c, &o);
-	mcp_code_text(x, &v, &o);
-	mcp_code_images(&v, &o);
-	write_structured(x, &v, &o.s);
-	code_view_close(&v);
-	bool failed = x->verdict.status != RESULT_OK;
-
-	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->cell_gone) {
-		mcp_output_artifacts(c, x->sandbox, &o, (int64_t)x->started_files_ms * 1000000,
-				     failed);
-		return;
-	}
-	json_object_end(&o.s);
-	mcp_output_end(c, &o, failed);
+	mcp_code_done(x, write_structured);
 }
 
-static void on_approve(struct execution *x, struct approval *a)
-{
-	const struct run *r = x->user;
-
-	mcp_ask_approval(r->call, a);
-}
-
-static const struct sink quiet_sink = { .approve = on_approve, .done = on_done };
-static const struct sink told_sink = { .event = on_event, .approve = on_approve, .done = on_done };
+static const struct sink quiet_sink = { .approve = mcp_code_approve, .done = on_done };
+static const struct sink told_sink = { .event = on_event,
+				       .approve = mcp_code_approve,
+				       .done = on_done };
 
 /* ---- the calls ----------------------------------------------------------------------------- */
-
-static void on_cancel(struct mcp_call *c)
-{
-	struct execution *x = c->work;
-
-	free(x->user);
-	x->user = NULL;
-	execution_cancel(x);
-}
 
 static void run(struct mcp_call *c, json_t *args, const char *session)
 {
 	struct refusal why;
 
 	(void)refusal_no_memory(&why); /* unless somebody says another reason */
-	struct run *r = calloc(1, sizeof(*r));
-	struct execution *x = r ? ask_execution(c->mcp->sandboxes, c->owner, args,
-						mcp_wants_progress(c) ? &told_sink : &quiet_sink, r,
-						&why) :
-				  NULL;
-
-	if (!x) {
-		free(r);
-		mcp_output_refuse(c, &why);
-		return;
-	}
-	struct sandbox *s = sandbox_obtain(c->mcp->sandboxes, c->owner, session, NULL, &why);
+	struct execution *x = ask_execution(c->mcp->sandboxes, c->owner, args,
+					    mcp_wants_progress(c) ? &told_sink : &quiet_sink, c,
+					    &why);
+	struct sandbox *s = x ? sandbox_obtain(c->mcp->sandboxes, c->owner, session, NULL, &why) :
+				NULL;
 
 	if (!s || (session && !execution_keep(x, s))) {
-		free(r);
-		execution_free(x);
+		if (x)
+			execution_free(x);
 		mcp_output_refuse(c, &why);
 		return;
 	}
 	x->look = session != NULL;
-	r->call = c;
-	c->work = x;
-	c->cancel = on_cancel;
-	sandbox_queue(s, x);
+	mcp_code_queue(c, s, x);
 }
 
 static void run_code(struct mcp_call *c, json_t *args)

@@ -14,7 +14,6 @@
 
 #include "base/utf8.h"
 #include "front/api/execute.h"
-#include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/tool.h"
@@ -116,36 +115,14 @@ static void write_structured(const struct execution *x, const struct code_view *
 		json_key(j, "timeoutSeconds");
 		json_double(j, (double)x->timeout_ms / 1000, 3);
 	}
-	json_object_end(j);
 }
 
 static void on_done(struct execution *x)
 {
-	struct mcp_call *c = x->user;
-	struct mcp_output o;
-	struct code_view v;
-
-	c->cancel = NULL;
-	if (x->refusal.kind) {
-		mcp_output_refuse(c, &x->refusal);
-		return;
-	}
-	mcp_code_log(c, x);
-	code_view_open(&v, x);
-	mcp_output_begin(c, &o);
-	mcp_code_text(x, &v, &o);
-	mcp_code_images(&v, &o);
-	write_structured(x, &v, &o.s);
-	code_view_close(&v);
-	mcp_output_end(c, &o, x->verdict.status != RESULT_OK);
+	mcp_code_done(x, write_structured);
 }
 
-static void on_approve(struct execution *x, struct approval *a)
-{
-	mcp_ask_approval(x->user, a);
-}
-
-static const struct sink run_sink = { .approve = on_approve, .done = on_done };
+static const struct sink run_sink = { .approve = mcp_code_approve, .done = on_done };
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
@@ -169,11 +146,6 @@ static void refuse(struct mcp_call *c, const struct refusal *why)
 	if (why->hint)
 		mcp_output_text(&o, why->hint, strlen(why->hint));
 	mcp_output_end(c, &o, true);
-}
-
-static void on_cancel(struct mcp_call *c)
-{
-	execution_cancel(c->work);
 }
 
 /* A sandbox with the servers that are asked for; with none it has memory and saved tools all the
@@ -206,9 +178,7 @@ static void run_python(struct mcp_call *c, json_t *args)
 		refuse(c, &why);
 		return;
 	}
-	c->work = x;
-	c->cancel = on_cancel;
-	sandbox_queue(s, x);
+	mcp_code_queue(c, s, x);
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
