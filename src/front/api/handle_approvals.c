@@ -16,18 +16,15 @@
 
 void handle_approvals(struct services *services, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, LIST_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_array(&j, "approvals");
+	json_member_array(j, "approvals");
 	for (const struct approval *a = services->tool_calls->approvals; a; a = a->next)
 		if (strcmp(a->owner, context_of(x)->owner) == 0)
-			approval_json(a, &j);
-	json_array_end(&j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+			approval_json(a, j);
+	json_array_end(j);
+	reply_end(&answer, x, 200);
 }
 
 void handle_approval_decide(struct services *services, struct http_exchange *x)

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/foreign.h"
 #include "base/json.h"
@@ -28,14 +27,11 @@
 
 static void reply_egress(struct http_exchange *x, const struct sandbox *s)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, ANSWER_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_list(&j, "egress", s->spec.egress);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	json_member_list(j, "egress", s->spec.egress);
+	reply_end(&answer, x, 200);
 }
 
 void handle_egress_get(struct sandbox *s, struct http_exchange *x)
@@ -195,12 +191,10 @@ static void write_net(struct json *j, const struct egress *g, const struct gate_
 static void reply_net(struct http_exchange *x, const struct egress *g, const struct gate_numbers *n,
 		      struct net_lists *lists)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	write_net(&j, g, n, lists);
-	reply_written(x, 200, &j);
+	write_net(reply_begin(&answer, ANSWER_MAX), g, n, lists);
+	reply_end(&answer, x, 200);
 }
 
 /* An attacker may have taken over the gate: lists that do not fit are ignored. */

@@ -313,23 +313,21 @@ static void on_body_end(struct request_context *context)
 
 static void done_write(struct file_call *c)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct reply answer;
 	struct file_exchange *v = file_exchange_of(c);
 	struct http_exchange *x = file_exchange_done(v);
-	struct json j;
 
 	if (!x)
 		return;
-	json_init(&j, &b);
-	json_object_begin(&j);
+	struct json *j = reply_object(&answer, ONE_MAX);
+
 	if (c->q.op == FILES_TAR_IN) {
-		json_member_str(&j, "path", c->path);
-		json_member_uint(&j, "entries", c->end.count);
+		json_member_str(j, "path", c->path);
+		json_member_uint(j, "entries", c->end.count);
 	} else {
-		file_json(&j, "path", file_text(c->path), &v->stat, file_text(NULL));
+		file_json(j, "path", file_text(c->path), &v->stat, file_text(NULL));
 	}
-	json_object_end(&j);
-	reply_written(x, c->end.flags & FILES_MADE ? 201 : 200, &j);
+	reply_end(&answer, x, c->end.flags & FILES_MADE ? 201 : 200);
 	file_exchange_end(v);
 }
 

@@ -168,27 +168,24 @@ static void put_next(const struct file_exchange *v, const struct request_context
 
 static void done_list(struct file_call *c)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct reply answer;
 	struct file_exchange *v = file_exchange_of(c);
 	struct http_exchange *x = file_exchange_done(v);
-	struct json j;
 
 	if (!x)
 		return;
 	if (v->n_entries > 0)
 		qsort(v->entries, v->n_entries, sizeof(struct file_entry *), by_name);
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "path", c->path);
-	json_member_array(&j, "entries");
+	struct json *j = reply_object(&answer, LIST_MAX);
+
+	json_member_str(j, "path", c->path);
+	json_member_array(j, "entries");
 	for (size_t i = 0; i < v->n_entries; i++)
-		json_raw(&j, v->entries[i]->text + v->entries[i]->name_len,
-			 v->entries[i]->json_len);
-	json_array_end(&j);
-	json_member_bool(&j, "truncated", v->more || v->truncated || c->end.flags & FILES_CUT);
-	put_next(v, context_of(x), &j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+		json_raw(j, v->entries[i]->text + v->entries[i]->name_len, v->entries[i]->json_len);
+	json_array_end(j);
+	json_member_bool(j, "truncated", v->more || v->truncated || c->end.flags & FILES_CUT);
+	put_next(v, context_of(x), j);
+	reply_end(&answer, x, 200);
 	file_exchange_end(v);
 }
 

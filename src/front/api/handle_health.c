@@ -2,7 +2,6 @@
 /* handle_health.c - GET /health. */
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
@@ -81,36 +80,32 @@ static void write_policy(const struct services *services, struct json *j)
 
 void handle_health(struct services *services, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(HEALTH_MAX);
 	const char *status = status_of(services);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, HEALTH_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "status", status);
-	json_member_str(&j, "version", CAISSON_VERSION);
-	json_key(&j, "uptime_seconds");
-	json_double(&j,
-		    (double)(clock_now_ns() - services->daemon->started_ns) /
-			    (double)CLOCK_NS_PER_S,
-		    3);
-	json_member_str(&j, "listen", services->daemon->config.listen);
-	write_isolation(services, &j);
-	write_pool(services, &j);
-	write_policy(services, &j);
-	json_key(&j, "packages");
-	packages_health(services->packages, &j);
-	json_member_object(&j, "sandboxes");
-	json_member_uint(&j, "live", services->sandboxes->n);
-	json_member_uint(&j, "busy", services->sandboxes->n_busy);
-	json_member_uint(&j, "queued", services->sandboxes->n_queued - services->sandboxes->n_busy);
-	json_member_uint(&j, "max", services->daemon->config.max_sandboxes);
-	json_object_end(&j);
-	json_member_array(&j, "languages");
+	json_member_str(j, "status", status);
+	json_member_str(j, "version", CAISSON_VERSION);
+	json_key(j, "uptime_seconds");
+	json_double(
+		j, (double)(clock_now_ns() - services->daemon->started_ns) / (double)CLOCK_NS_PER_S,
+		3);
+	json_member_str(j, "listen", services->daemon->config.listen);
+	write_isolation(services, j);
+	write_pool(services, j);
+	write_policy(services, j);
+	json_key(j, "packages");
+	packages_health(services->packages, j);
+	json_member_object(j, "sandboxes");
+	json_member_uint(j, "live", services->sandboxes->n);
+	json_member_uint(j, "busy", services->sandboxes->n_busy);
+	json_member_uint(j, "queued", services->sandboxes->n_queued - services->sandboxes->n_busy);
+	json_member_uint(j, "max", services->daemon->config.max_sandboxes);
+	json_object_end(j);
+	json_member_array(j, "languages");
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (services->cells->images->own.has_language[i])
-			json_str(&j, languages[i].name);
-	json_array_end(&j);
-	json_object_end(&j);
-	reply_written(x, strcmp(status, "healthy") == 0 ? 200 : 503, &j);
+			json_str(j, languages[i].name);
+	json_array_end(j);
+	reply_end(&answer, x, strcmp(status, "healthy") == 0 ? 200 : 503);
 }

@@ -37,20 +37,17 @@ static struct record *record_of(struct sandbox *s, struct http_exchange *x)
 
 void handle_executions(struct sandbox *s, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, LIST_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_array(&j, "executions");
+	json_member_array(j, "executions");
 	for (const struct record *r = s->records.first; r; r = r->next) {
-		json_object_begin(&j);
-		record_json(r, &j);
-		json_object_end(&j);
+		json_object_begin(j);
+		record_json(r, j);
+		json_object_end(j);
 	}
-	json_array_end(&j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	json_array_end(j);
+	reply_end(&answer, x, 200);
 }
 
 /* The result is kept as it was answered. */

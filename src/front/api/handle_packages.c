@@ -55,17 +55,15 @@ static void write_result(const struct waiter *w, struct json *j)
 
 static void reply_done(struct waiter *w)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct reply answer;
 	struct http_exchange *x = context_done(w->x);
-	struct json j;
 
 	if (w->in->refusal.kind) {
 		reply_refusal(x, &w->in->refusal);
 		return;
 	}
-	json_init(&j, &b);
-	write_result(w, &j);
-	reply_written(x, 200, &j);
+	write_result(w, reply_begin(&answer, ANSWER_MAX));
+	reply_end(&answer, x, 200);
 }
 
 static void stream_done(struct waiter *w)
@@ -197,13 +195,10 @@ void handle_packages_install(struct sandbox *s, struct http_exchange *x)
 
 void handle_packages_list(struct sandbox *s, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, ANSWER_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_key(&j, "packages");
-	packages_json(s, &j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	json_key(j, "packages");
+	packages_json(s, j);
+	reply_end(&answer, x, 200);
 }

@@ -2,7 +2,6 @@
 /* handle_policy.c - GET /v1/policy: the ceilings of the caller, and how much of them is in use. */
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
@@ -36,32 +35,29 @@ static void write_ceiling(struct json *j, enum rule rule, const struct rule_valu
 
 void handle_policy(struct services *services, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	const struct rules *r = services->sandboxes->admission->policy->rules;
 	const char *owner = context_of(x)->owner;
 	size_t sandboxes, executions;
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, ANSWER_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "owner", owner);
-	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
+	json_member_str(j, "owner", owner);
+	json_member_str(j, "sha256", r ? r->sha256 : NULL);
 	if (r)
-		time_json(&j, "loaded_at", services->sandboxes->admission->policy->loaded_ms);
-	json_member_object(&j, "ceilings");
+		time_json(j, "loaded_at", services->sandboxes->admission->policy->loaded_ms);
+	json_member_object(j, "ceilings");
 	for (enum rule rule = 0; rule < RULE_MAX_; rule++) {
 		char name[RULES_NAME_MAX];
 		const struct rule_value *v = rules_of(r, owner, rule, name);
 
 		if (v)
-			write_ceiling(&j, rule, v, name);
+			write_ceiling(j, rule, v, name);
 	}
-	json_object_end(&j);
+	json_object_end(j);
 	sandboxes_count(services->sandboxes, owner, &sandboxes, &executions);
-	json_member_object(&j, "use");
-	json_member_uint(&j, "sandboxes", sandboxes);
-	json_member_uint(&j, "executions", executions);
-	json_object_end(&j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	json_member_object(j, "use");
+	json_member_uint(j, "sandboxes", sandboxes);
+	json_member_uint(j, "executions", executions);
+	json_object_end(j);
+	reply_end(&answer, x, 200);
 }

@@ -40,14 +40,12 @@ static void base_of(const struct http_exchange *x, char *out, size_t size)
 
 static void reply_port(struct http_exchange *x, int status, const struct port *p)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct reply answer;
 	char base[320];
-	struct json j;
 
 	base_of(x, base, sizeof(base));
-	json_init(&j, &b);
-	port_json(p, base, &j);
-	reply_written(x, status, &j);
+	port_json(p, base, reply_begin(&answer, ANSWER_MAX));
+	reply_end(&answer, x, status);
 }
 
 /* The number of the path; false: answered. */
@@ -79,19 +77,17 @@ static struct port *find_open(struct sandbox *s, struct http_exchange *x)
 
 void handle_ports(struct sandbox *s, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct reply answer;
 	char base[320];
-	struct json j;
 
 	base_of(x, base, sizeof(base));
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_array(&j, "ports");
+	struct json *j = reply_object(&answer, ANSWER_MAX);
+
+	json_member_array(j, "ports");
 	for (const struct port *port = s->ports; port; port = port->next)
-		port_json(port, base, &j);
-	json_array_end(&j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+		port_json(port, base, j);
+	json_array_end(j);
+	reply_end(&answer, x, 200);
 }
 
 void handle_port(struct sandbox *s, struct http_exchange *x)

@@ -38,12 +38,10 @@ struct process *own_process(struct sandbox *s, struct http_exchange *x)
 
 static void reply_process(struct http_exchange *x, int status, const struct process *p)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	process_json(p, &j);
-	reply_written(x, status, &j);
+	process_json(p, reply_begin(&answer, ONE_MAX));
+	reply_end(&answer, x, status);
 }
 
 /* ---- one who waits ------------------------------------------------------------------------- */
@@ -156,14 +154,11 @@ void handle_process_start(struct sandbox *s, struct http_exchange *x)
 
 void handle_process_list(struct sandbox *s, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, LIST_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	processes_json(s, &j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	processes_json(s, j);
+	reply_end(&answer, x, 200);
 }
 
 void handle_process_get(struct sandbox *s, struct http_exchange *x)

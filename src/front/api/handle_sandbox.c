@@ -29,12 +29,10 @@
 
 static void reply_one(struct http_exchange *x, const struct sandbox *s, const struct buf *receipt)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	sandbox_json(s, receipt, &j);
-	reply_written(x, 200, &j);
+	sandbox_json(s, receipt, reply_begin(&answer, ONE_MAX));
+	reply_end(&answer, x, 200);
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
@@ -24,12 +23,10 @@
 
 static void reply_sandbox(struct http_exchange *x, int status, const struct sandbox *s)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	sandbox_json(s, NULL, &j);
-	reply_written(x, status, &j);
+	sandbox_json(s, NULL, reply_begin(&answer, ONE_MAX));
+	reply_end(&answer, x, status);
 }
 
 /* ---- making -------------------------------------------------------------------------------- */
@@ -128,9 +125,8 @@ static bool labels_ok(struct http_exchange *x, const json_t *labels)
 
 void handle_sandbox_list(struct services *services, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct reply answer;
 	const json_t *labels = json_object_get(context_of(x)->fields, "label");
-	struct json j;
 	size_t n = 0;
 
 	if (!labels_ok(x, labels))
@@ -139,17 +135,16 @@ void handle_sandbox_list(struct services *services, struct http_exchange *x)
 	struct sandbox **all = select_sandboxes(services, context_of(x)->owner, labels,
 						context_text(x, "cursor"), &n);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_array(&j, "sandboxes");
+	struct json *j = reply_object(&answer, LIST_MAX);
+
+	json_member_array(j, "sandboxes");
 	for (size_t i = 0; i < n && i < most; i++)
-		sandbox_json(all[i], NULL, &j);
-	json_array_end(&j);
+		sandbox_json(all[i], NULL, j);
+	json_array_end(j);
 	if (n > most)
-		json_member_str(&j, "next_cursor", all[most - 1]->name);
-	json_object_end(&j);
+		json_member_str(j, "next_cursor", all[most - 1]->name);
 	free(all);
-	reply_written(x, 200, &j);
+	reply_end(&answer, x, 200);
 }
 
 /* ---- changing ------------------------------------------------------------------------------ */

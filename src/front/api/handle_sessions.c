@@ -2,7 +2,6 @@
 /* handle_sessions.c - The caller's own sessions: list, interrupt, end. */
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
@@ -37,19 +36,16 @@ static void write_session(struct json *j, const struct sandbox *s)
 
 void handle_sessions(struct services *services, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct reply answer;
 	const struct request_context *v = context_of(x);
-	struct json j;
+	struct json *j = reply_object(&answer, LIST_MAX);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_array(&j, "sessions");
+	json_member_array(j, "sessions");
 	for (const struct sandbox *s = services->sandboxes->first; s; s = s->next)
 		if (s->name[0] && s->state == SANDBOX_RUNNING && strcmp(s->owner, v->owner) == 0)
-			write_session(&j, s);
-	json_array_end(&j);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+			write_session(j, s);
+	json_array_end(j);
+	reply_end(&answer, x, 200);
 }
 
 static struct sandbox *own(struct services *services, struct http_exchange *x)

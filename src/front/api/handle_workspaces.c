@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
@@ -42,12 +41,10 @@ static struct workspace *own_workspace(struct services *services, struct http_ex
 static void reply_workspace(struct services *services, struct http_exchange *x, int status,
 			    const struct workspace *w, const struct workspace_store_reply *r)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	workspace_json(services->workspaces, w, r, &j);
-	reply_written(x, status, &j);
+	workspace_json(services->workspaces, w, r, reply_begin(&answer, ONE_MAX));
+	reply_end(&answer, x, status);
 }
 
 /* ---- waiting for the workspace store ------------------------------------------------------- */
@@ -240,11 +237,10 @@ static int by_name(const void *a, const void *b)
 
 void handle_workspace_list(struct services *services, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct reply answer;
 	const json_t *labels = json_object_get(context_of(x)->fields, "label");
 	const char *cursor = context_text(x, "cursor");
 	size_t most = context_number(x, "limit", PAGE), n = 0;
-	struct json j;
 	const struct workspace **all =
 		calloc(n_of(services, context_of(x)->owner) + 1, sizeof(struct workspace *));
 
@@ -254,17 +250,16 @@ void handle_workspace_list(struct services *services, struct http_exchange *x)
 			all[n++] = w;
 	if (n > 1)
 		qsort(all, n, sizeof(struct workspace *), by_name);
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_array(&j, "workspaces");
+	struct json *j = reply_object(&answer, LIST_MAX);
+
+	json_member_array(j, "workspaces");
 	for (size_t i = 0; i < n && i < most; i++)
-		workspace_json(services->workspaces, all[i], NULL, &j);
-	json_array_end(&j);
+		workspace_json(services->workspaces, all[i], NULL, j);
+	json_array_end(j);
 	if (n > most)
-		json_member_str(&j, "next_cursor", all[most - 1]->name);
-	json_object_end(&j);
+		json_member_str(j, "next_cursor", all[most - 1]->name);
 	free(all);
-	reply_written(x, 200, &j);
+	reply_end(&answer, x, 200);
 }
 
 /* ---- removing ------------------------------------------------------------------------------ */

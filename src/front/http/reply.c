@@ -101,6 +101,27 @@ void reply_written(struct http_exchange *x, int status, struct json *j)
 	reply_json(x, status, j->out);
 }
 
+struct json *reply_begin(struct reply *r, size_t max)
+{
+	buf_init(&r->out, max);
+	json_init(&r->j, &r->out);
+	return &r->j;
+}
+
+struct json *reply_object(struct reply *r, size_t max)
+{
+	json_object_begin(reply_begin(r, max));
+	return &r->j;
+}
+
+void reply_end(struct reply *r, struct http_exchange *x, int status)
+{
+	if (r->j.depth > 0)
+		json_object_end(&r->j);
+	reply_written(x, status, &r->j);
+	buf_free(&r->out);
+}
+
 void reply_no_memory(struct http_exchange *x)
 {
 	reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");

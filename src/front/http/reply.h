@@ -11,10 +11,11 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
+#include "base/json.h"
+
 struct auth_verdict;
-struct buf;
 struct http_exchange;
-struct json;
 struct refusal;
 struct schema_error;
 
@@ -24,6 +25,20 @@ void reply_headers(struct http_exchange *x);
 void reply_json(struct http_exchange *x, int status, const struct buf *json);
 /* reply_written() - The document that @j has written into its buffer; 500 if it is not whole. */
 void reply_written(struct http_exchange *x, int status, struct json *j);
+
+/* An answer that one function writes and sends. */
+struct reply {
+	struct buf out;
+	struct json j;
+};
+/* reply_begin() - Of at most @max bytes. Return: its writer. The caller calls reply_end(). */
+struct json *reply_begin(struct reply *r, size_t max);
+/* reply_object() - The same, inside the object that the answer is. */
+struct json *reply_object(struct reply *r, size_t max);
+/* reply_end() - End the object of reply_object(), send the answer as reply_written(), and free it.
+ */
+void reply_end(struct reply *r, struct http_exchange *x, int status);
+
 /* reply_no_memory() - 503 `out_of_memory`, with Retry-After. */
 void reply_no_memory(struct http_exchange *x);
 

@@ -20,50 +20,42 @@
 
 void handle_jupyter_api(struct notebooks *notebooks, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(256);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_object(&answer, 256);
 
 	(void)notebooks;
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "version", "2.14.0"); /* of the API that clients compare with */
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	json_member_str(j, "version", "2.14.0"); /* of the API that clients compare with */
+	reply_end(&answer, x, 200);
 }
 
 void handle_jupyter_specs(struct notebooks *notebooks, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(16384);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	jinfo_specs(&notebooks->sandboxes->cells->images->own, &j);
-	reply_written(x, 200, &j);
+	jinfo_specs(&notebooks->sandboxes->cells->images->own, reply_begin(&answer, 16384));
+	reply_end(&answer, x, 200);
 }
 
 void handle_jupyter_spec(struct notebooks *notebooks, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(16384);
+	struct reply answer;
 	const struct language *l =
 		jinfo_find(&notebooks->sandboxes->cells->images->own, context_param(x, 0));
-	struct json j;
 
 	if (!l) {
 		reply_error(x, 404, "no_such_kernelspec", "name", "see GET /api/kernelspecs",
 			    "there is no such kernelspec");
 		return;
 	}
-	json_init(&j, &b);
-	jinfo_spec(l, &j);
-	reply_written(x, 200, &j);
+	jinfo_spec(l, reply_begin(&answer, 16384));
+	reply_end(&answer, x, 200);
 }
 
 void handle_jupyter_status(struct notebooks *notebooks, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(1024);
+	struct reply answer;
 	uint64_t last = notebooks->sandboxes->daemon->started_ms;
 	size_t kernels = 0, clients = 0;
-	struct json j;
 
 	for (const struct sandbox *s = notebooks->sandboxes->first; s; s = s->next)
 		if (jkernel_is(s, context_of(x)->owner)) {
@@ -72,26 +64,23 @@ void handle_jupyter_status(struct notebooks *notebooks, struct http_exchange *x)
 			last = s->jupyter && s->jupyter->active_ms > last ? s->jupyter->active_ms :
 									    last;
 		}
-	json_init(&j, &b);
-	json_object_begin(&j);
-	jupyter_stamp(&j, "started", notebooks->sandboxes->daemon->started_ms);
-	jupyter_stamp(&j, "last_activity", last);
-	json_member_uint(&j, "kernels", kernels);
-	json_member_uint(&j, "connections", clients);
-	json_object_end(&j);
-	reply_written(x, 200, &j);
+	struct json *j = reply_object(&answer, 1024);
+
+	jupyter_stamp(j, "started", notebooks->sandboxes->daemon->started_ms);
+	jupyter_stamp(j, "last_activity", last);
+	json_member_uint(j, "kernels", kernels);
+	json_member_uint(j, "connections", clients);
+	reply_end(&answer, x, 200);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
 static void reply_kernel(struct http_exchange *x, int status, const struct sandbox *s)
 {
-	_buf_ struct buf b = BUF_INIT(4096);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	jkernel_json(s, &j);
-	reply_written(x, status, &j);
+	jkernel_json(s, reply_begin(&answer, 4096));
+	reply_end(&answer, x, status);
 }
 
 static void on_made(struct http_exchange *x, struct sandbox *s, bool fresh, json_t *arg)
@@ -118,16 +107,15 @@ void handle_jupyter_kernel_start(struct notebooks *notebooks, struct http_exchan
 
 void handle_jupyter_kernels(struct notebooks *notebooks, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	struct json j;
+	struct reply answer;
+	struct json *j = reply_begin(&answer, LIST_MAX);
 
-	json_init(&j, &b);
-	json_array_begin(&j);
+	json_array_begin(j);
 	for (const struct sandbox *s = notebooks->sandboxes->first; s; s = s->next)
 		if (jkernel_is(s, context_of(x)->owner))
-			jkernel_json(s, &j);
-	json_array_end(&j);
-	reply_written(x, 200, &j);
+			jkernel_json(s, j);
+	json_array_end(j);
+	reply_end(&answer, x, 200);
 }
 
 static struct sandbox *own_kernel(struct notebooks *notebooks, struct http_exchange *x)

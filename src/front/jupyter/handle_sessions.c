@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
@@ -97,12 +96,10 @@ static void write_session(struct notebooks *notebooks, const struct jsession *s,
 static void reply_session(struct notebooks *notebooks, struct http_exchange *x, int status,
 			  const struct jsession *s)
 {
-	_buf_ struct buf b = BUF_INIT(6 * WORDS_MAX * 6);
-	struct json j;
+	struct reply answer;
 
-	json_init(&j, &b);
-	write_session(notebooks, s, &j);
-	reply_written(x, status, &j);
+	write_session(notebooks, s, reply_begin(&answer, 6 * WORDS_MAX * 6));
+	reply_end(&answer, x, status);
 }
 
 /* A string of the body, or of `notebook` in it, where older clients put it; or NULL. */
@@ -233,17 +230,17 @@ void handle_jupyter_session_start(struct notebooks *notebooks, struct http_excha
 
 void handle_jupyter_sessions(struct notebooks *notebooks, struct http_exchange *x)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	struct json j;
+	struct reply answer;
 
 	(void)sweep(notebooks);
-	json_init(&j, &b);
-	json_array_begin(&j);
+	struct json *j = reply_begin(&answer, LIST_MAX);
+
+	json_array_begin(j);
 	for (const struct jsession *s = notebooks->sessions; s; s = s->next)
 		if (strcmp(s->owner, context_of(x)->owner) == 0)
-			write_session(notebooks, s, &j);
-	json_array_end(&j);
-	reply_written(x, 200, &j);
+			write_session(notebooks, s, j);
+	json_array_end(j);
+	reply_end(&answer, x, 200);
 }
 
 static struct jsession **own_session(struct notebooks *notebooks, struct http_exchange *x)
