@@ -129,7 +129,6 @@ void jhistory_reply(struct jrequest *r)
 			write_line(&j, h, (h->at + i) % LINES_MAX, output);
 	json_array_end(&j);
 	json_object_end(&j);
-	if (json_finish(&j) == 0)
-		jrequest_send(r, r->channel, "history_reply", &b);
-	jrequest_end(r);
+	(void)json_finish(&j); /* b.err */
+	jrequest_reply(r, "history_reply", &b);
 }

@@ -57,9 +57,8 @@ void jinfo_reply(struct jrequest *r)
 	json_member_str(&j, "nbconvert_exporter", a->name);
 	json_object_end(&j);
 	json_object_end(&j);
-	if (json_finish(&j) == 0)
-		jrequest_send(r, r->channel, "kernel_info_reply", &b);
-	jrequest_end(r);
+	(void)json_finish(&j); /* b.err */
+	jrequest_reply(r, "kernel_info_reply", &b);
 }
 
 const struct language *jinfo_find(const struct image_use *g, const char *name)

@@ -214,9 +214,8 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions);
 void jrun_answer(struct jkernel *k, const json_t *content);
 void jrun_resume(struct jkernel *k);
 
-void jquery_complete(struct jrequest *r);
-void jquery_inspect(struct jrequest *r);
-void jquery_is_complete(struct jrequest *r);
+/* jquery_ask() - complete_request, inspect_request, is_complete_request. */
+void jquery_ask(struct jrequest *r);
 /* jquery_expressions() - The reply to @r follows. */
 void jquery_expressions(struct jrequest *r, json_t *expressions);
 

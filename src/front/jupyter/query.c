@@ -7,6 +7,7 @@
  * limits and its line in the ledger like an execution. Its answer is a bundle with one member. Only
  * python answers; for other languages the reply is the empty answer of the protocol.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -16,34 +17,41 @@
 
 #define QUERY_MS 5000u
 #define QUERY_MAX (8u << 20)
+#define NAME_MAX_BYTES 32
 #define ANSWER "application/vnd.caisson.answer+json"
 
-/* The reply without an answer: no matches, not found, unknown. Return: its type. */
-static const char *no_answer(const struct jrequest *r, struct buf *out)
+/* The reply without an answer: no matches, not found, unknown. */
+static void no_answer(const struct jrequest *r, struct buf *out)
 {
 	json_int_t at = json_integer_value(json_object_get(r->content, "cursor_pos"));
 
-	if (strcmp(r->type, "complete_request") == 0) {
+	if (strcmp(r->type, "complete_request") == 0)
 		(void)buf_printf(out,
 				 "{\"status\":\"ok\",\"matches\":[],\"cursor_start\":%lld,"
 				 "\"cursor_end\":%lld,\"metadata\":{}}",
 				 (long long)at, (long long)at);
-		return "complete_reply";
-	}
-	if (strcmp(r->type, "inspect_request") == 0) {
+	else if (strcmp(r->type, "inspect_request") == 0)
 		(void)buf_puts(out,
 			       "{\"status\":\"ok\",\"found\":false,\"data\":{},\"metadata\":{}}");
-		return "inspect_reply";
-	}
-	(void)buf_puts(out, "{\"status\":\"unknown\"}");
-	return "is_complete_reply";
+	else
+		(void)buf_puts(out, "{\"status\":\"unknown\"}");
+}
+
+/* "complete" of "complete_request", with @end in place of the last word. */
+static void name_of(const struct jrequest *r, const char *end, char ret[NAME_MAX_BYTES])
+{
+	int len = (int)(strlen(r->type) - strlen("_request"));
+
+	(void)snprintf(ret, NAME_MAX_BYTES, "%.*s%s", len, r->type, end);
 }
 
 static void reply(struct jrequest *r, const struct buf *answer)
 {
 	_buf_ struct buf none = BUF_INIT(256);
-	const char *type = no_answer(r, &none);
+	char type[NAME_MAX_BYTES];
 
+	name_of(r, "_reply", type);
+	no_answer(r, &none);
 	jrequest_reply(r, type, answer && answer->len > 0 ? answer : &none);
 }
 
@@ -104,31 +112,18 @@ static bool ask(struct jrequest *r, json_t *query, const struct sink *sink)
 	return true;
 }
 
-static void query(struct jrequest *r, const char *op)
+void jquery_ask(struct jrequest *r)
 {
 	json_t *q = r->kernel->language->id == LANG_PYTHON ? json_copy(r->content) : NULL;
+	char op[NAME_MAX_BYTES];
 
+	name_of(r, "", op);
 	if (q && json_object_set_new(q, "op", json_string(op)) < 0) {
 		json_decref(q);
 		q = NULL;
 	}
 	if (!q || !ask(r, q, &answering))
 		reply(r, NULL);
-}
-
-void jquery_complete(struct jrequest *r)
-{
-	query(r, "complete");
-}
-
-void jquery_inspect(struct jrequest *r)
-{
-	query(r, "inspect");
-}
-
-void jquery_is_complete(struct jrequest *r)
-{
-	query(r, "is_complete");
 }
 
 void jquery_expressions(struct jrequest *r, json_t *expressions)

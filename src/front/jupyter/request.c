@@ -28,16 +28,11 @@ static const struct kind {
 	void (*answer)(struct jrequest *r);
 	bool runs; /* in the interpreter: it waits for its turn, whatever its channel is */
 } kinds[] = {
-	{ "execute_request", jrun_execute, true },
-	{ "kernel_info_request", jinfo_reply },
-	{ "complete_request", jquery_complete, true },
-	{ "inspect_request", jquery_inspect, true },
-	{ "is_complete_request", jquery_is_complete, true },
-	{ "history_request", jhistory_reply },
-	{ "comm_info_request", on_comm_info },
-	{ "comm_open", on_comm_open },
-	{ "interrupt_request", on_interrupt },
-	{ "shutdown_request", on_shutdown },
+	{ "execute_request", jrun_execute, true },   { "kernel_info_request", jinfo_reply },
+	{ "complete_request", jquery_ask, true },    { "inspect_request", jquery_ask, true },
+	{ "is_complete_request", jquery_ask, true }, { "history_request", jhistory_reply },
+	{ "comm_info_request", on_comm_info },       { "comm_open", on_comm_open },
+	{ "interrupt_request", on_interrupt },       { "shutdown_request", on_shutdown },
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
