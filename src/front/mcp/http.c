@@ -178,25 +178,23 @@ static void out_gone(struct request_context *v)
 	out_drop(v->work);
 }
 
-static void no_stream(struct http_exchange *x)
+/* GET and DELETE are for a session alone. NULL: answered. */
+static struct mcp_session *named_session(struct mcp *mcp, struct http_exchange *x)
 {
+	if (http_header(x, "mcp-session-id"))
+		return own_session(mcp, x, NULL);
 	http_add_header(x, "Allow", "POST");
 	mcp_refuse(x, 405, NULL, MCP_BAD_SESSION, NULL,
 		   "there is no stream without a session: header Mcp-Session-Id, from initialize");
+	return NULL;
 }
 
 void handle_mcp_get(struct mcp *mcp, struct http_exchange *x)
 {
+	struct mcp_session *s = named_session(mcp, x);
 	struct listener_out *o;
-	struct mcp_session *s;
 
-	if (!http_header(x, "mcp-session-id")) {
-		no_stream(x);
-		return;
-	}
-	if (!(s = own_session(mcp, x, NULL)))
-		return;
-	if (!mcp_stream_wanted(x))
+	if (!s || !mcp_stream_wanted(x))
 		return;
 	if (http_header(x, "last-event-id")) {
 		mcp_post_resume(s, x, http_header(x, "last-event-id"));
@@ -223,13 +221,9 @@ void handle_mcp_get(struct mcp *mcp, struct http_exchange *x)
 
 void handle_mcp_delete(struct mcp *mcp, struct http_exchange *x)
 {
-	struct mcp_session *s;
+	struct mcp_session *s = named_session(mcp, x);
 
-	if (!http_header(x, "mcp-session-id")) {
-		no_stream(x);
-		return;
-	}
-	if (!(s = own_session(mcp, x, NULL)))
+	if (!s)
 		return;
 	mcp_session_end(s);
 	reply_empty(x, 204);

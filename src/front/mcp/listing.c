@@ -92,8 +92,7 @@ void listing_write(struct listing *l, const char *path, size_t max, struct json 
 	listing_sort(l);
 	json_object_begin(j);
 	json_member_str(j, "path", path);
-	json_member_array(j, "files");
-	mcp_list_begin(&list, j, max);
+	mcp_list_begin(&list, j, "files", max);
 	for (size_t i = 0; i < l->n && mcp_list_entry(&list); i++) {
 		const struct listing_file *f = &l->files[i];
 
@@ -105,7 +104,6 @@ void listing_write(struct listing *l, const char *path, size_t max, struct json 
 				 f->stat.type == FILES_T_DIR ? "/" : "");
 		(void)mcp_list_next(&list);
 	}
-	json_array_end(j);
 	mcp_list_end(&list, l->truncated, list.n ? l->files[list.n - 1].name : NULL);
 	if (l->left_out) {
 		json_member_uint(j, "left_out", l->left_out);

@@ -52,10 +52,9 @@ static const struct list {
 static void forget(struct mcp_subscription *s)
 {
 	struct mcp *mcp = s->call->mcp;
-	struct mcp *m = mcp;
 
-	LIST_DROP(m->subscriptions, s);
-	m->n_subscriptions--;
+	LIST_DROP(mcp->subscriptions, s);
+	mcp->n_subscriptions--;
 	json_decref(s->uris);
 	json_decref(s->tasks);
 	free(s);

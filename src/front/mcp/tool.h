@@ -77,6 +77,9 @@ struct sandbox *mcp_obtain_sandbox(struct mcp_call *c, const json_t *args);
 /* mcp_find_sandbox() - The same, but nothing is made. */
 struct sandbox *mcp_find_sandbox(struct mcp_call *c, const json_t *args);
 
+/* mcp_arg_number() - The integer argument @name, or @fallback. */
+uint64_t mcp_arg_number(const json_t *args, const char *name, uint64_t fallback);
+
 /* ---- results ------------------------------------------------------------------------------- */
 
 /*

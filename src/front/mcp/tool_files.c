@@ -26,13 +26,6 @@ static const char *text_of(const json_t *args, const char *name)
 	return json_string_value(json_object_get(args, name));
 }
 
-static uint64_t number_of(const json_t *args, const char *name, uint64_t fallback)
-{
-	const json_t *v = json_object_get(args, name);
-
-	return v ? (uint64_t)json_integer_value(v) : fallback;
-}
-
 static struct file_job *make_job(struct mcp_call *c, const char *path, size_t max)
 {
 	struct refusal why;
@@ -148,13 +141,13 @@ static void read_file(struct mcp_call *c, json_t *args)
 	struct sandbox *s = mcp_find_sandbox(c, args);
 	bool whole = !json_object_get(args, "offset") && !json_object_get(args, "limit") &&
 		     is_image(mime_of(path));
-	uint64_t limit = whole ? IMAGE_MAX : number_of(args, "limit", READ_LIMIT);
+	uint64_t limit = whole ? IMAGE_MAX : mcp_arg_number(args, "limit", READ_LIMIT);
 	struct file_job *j = s ? make_job(c, path, limit) : NULL;
 
 	if (!j)
 		return;
 	j->done = read_done;
-	j->call.q.offset = number_of(args, "offset", 0);
+	j->call.q.offset = mcp_arg_number(args, "offset", 0);
 	j->call.q.length = limit;
 	file_job_run(j, FILES_READ, s);
 }
@@ -246,7 +239,7 @@ static void list_files(struct mcp_call *c, json_t *args)
 		return;
 	j->done = list_done;
 	j->entry = listing_entry;
-	j->arg = listing_new(text_of(args, "cursor"), number_of(args, "limit", 0));
+	j->arg = listing_new(text_of(args, "cursor"), mcp_arg_number(args, "limit", 0));
 	j->free_arg = listing_free;
 	j->call.q.limit = LISTING_LOOKED_AT;
 	if (json_is_true(json_object_get(args, "recursive"))) {

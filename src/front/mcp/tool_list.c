@@ -8,8 +8,9 @@
 
 #define TEXT_MAX (16u << 20)
 
-void mcp_list_begin(struct mcp_list *l, struct json *j, size_t max)
+void mcp_list_begin(struct mcp_list *l, struct json *j, const char *key, size_t max)
 {
+	json_member_array(j, key);
 	*l = (struct mcp_list){ .j = j, .max = max, .begin = j->out->len };
 	buf_init(&l->text, TEXT_MAX);
 }
@@ -44,6 +45,7 @@ void mcp_list_end(struct mcp_list *l, bool more, const char *cursor)
 {
 	bool cut = l->full || more;
 
+	json_array_end(l->j);
 	json_member_bool(l->j, "truncated", cut);
 	if (l->n == 0)
 		(void)buf_puts(&l->text, cut ? "(none here)" : "(empty)");

@@ -3,9 +3,9 @@
  * tool_list.h - Lists for a model: as many entries as fit, told as lines and as data, and where to
  * go on.
  *
- * Life: mcp_list_begin() inside an open array -> for each entry mcp_list_entry(), its object and
- * its line, mcp_list_next() -> the array's end -> mcp_list_end(). An entry that is too much is
- * taken back whole, but for the first: a page is never empty.
+ * Life: mcp_list_begin() inside an open object -> for each entry mcp_list_entry(), its object and
+ * its line, mcp_list_next() -> mcp_list_end(). An entry that is too much is taken back whole, but
+ * for the first: a page is never empty.
  */
 #ifndef CAISSON_FRONT_MCP_TOOL_LIST_H
 #define CAISSON_FRONT_MCP_TOOL_LIST_H
@@ -26,13 +26,15 @@ struct mcp_list {
 	size_t begin, data_at, text_at;
 };
 
-void mcp_list_begin(struct mcp_list *l, struct json *j, size_t max);
+/* mcp_list_begin() - Opens the array @key. */
+void mcp_list_begin(struct mcp_list *l, struct json *j, const char *key, size_t max);
 /* mcp_list_entry() - False: there is no room for another. */
 bool mcp_list_entry(struct mcp_list *l);
 /* mcp_list_next() - False: the entry did not fit, and is not there any more. */
 bool mcp_list_next(struct mcp_list *l);
 /*
- * mcp_list_end() - Members `truncated` and, when it is, `next_cursor`; and a line about that.
+ * mcp_list_end() - The array's end, then members `truncated` and, when it is, `next_cursor`; and a
+ * line about that.
  * @more: the caller knows of further ones. @cursor: names the last that was taken; NULL: nobody can
  * go on.
  */

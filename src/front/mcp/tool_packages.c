@@ -31,8 +31,7 @@ static void write_packages(const struct install *in, struct json *j, struct mcp_
 	const json_t *p;
 	size_t i;
 
-	json_member_array(j, "packages");
-	mcp_list_begin(list, j, in->packages->daemon->config.max_output);
+	mcp_list_begin(list, j, "packages", in->packages->daemon->config.max_output);
 	json_array_foreach(in->tree->packages, i, p)
 	{
 		const char *name = json_string_value(json_object_get(p, "name"));

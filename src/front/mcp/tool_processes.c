@@ -178,13 +178,11 @@ static void list_processes(struct mcp_call *c, json_t *args)
 	}
 	mcp_output_begin(c, &o);
 	json_object_begin(&o.s);
-	json_member_array(&o.s, "processes");
-	mcp_list_begin(&list, &o.s, c->mcp->daemon->config.max_output);
+	mcp_list_begin(&list, &o.s, "processes", c->mcp->daemon->config.max_output);
 	for (p = processes_next(s, p); p && mcp_list_entry(&list); p = processes_next(s, p)) {
 		put_process(p, &o.s, &list.text);
 		last = mcp_list_next(&list) ? p : last;
 	}
-	json_array_end(&o.s);
 	mcp_list_end(&list, false, last ? last->id : NULL);
 	json_object_end(&o.s);
 	mcp_output_text(&o, buf_str(&list.text), list.text.len);

@@ -140,13 +140,11 @@ static void list_sandboxes(struct mcp_call *c, json_t *args)
 
 	mcp_output_begin(c, &o);
 	json_object_begin(&o.s);
-	json_member_array(&o.s, "sandboxes");
-	mcp_list_begin(&list, &o.s, c->mcp->daemon->config.max_output);
+	mcp_list_begin(&list, &o.s, "sandboxes", c->mcp->daemon->config.max_output);
 	for (size_t i = 0; i < n && mcp_list_entry(&list); i++) {
 		put_entry(all[i], &list);
 		(void)mcp_list_next(&list);
 	}
-	json_array_end(&o.s);
 	mcp_list_end(&list, false, list.n ? all[list.n - 1]->name : NULL);
 	json_object_end(&o.s);
 	free(all);

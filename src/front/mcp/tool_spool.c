@@ -21,13 +21,6 @@ bool mcp_is_stderr(const json_t *args)
 	return stream && strcmp(stream, "stderr") == 0;
 }
 
-static uint64_t number_of(const json_t *args, const char *name, uint64_t fallback)
-{
-	const json_t *v = json_object_get(args, name);
-
-	return v ? (uint64_t)json_integer_value(v) : fallback;
-}
-
 /* A character that the limit cut comes with the next part. */
 static size_t whole(const char *s, size_t n)
 {
@@ -42,8 +35,8 @@ void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *a
 		      void (*more)(struct json *j, const void *arg), const void *arg)
 {
 	_buf_ struct buf part = BUF_INIT(SPOOL_PART_MAX);
-	uint64_t offset = number_of(args, "offset", 0),
-		 limit = number_of(args, "limit", SPOOL_PART);
+	uint64_t offset = mcp_arg_number(args, "offset", 0),
+		 limit = mcp_arg_number(args, "limit", SPOOL_PART);
 	char *to = buf_reserve(&part, limit);
 	int64_t n = to ? spool_read(s, offset, to, limit) : -1;
 	struct mcp_output o;

@@ -209,6 +209,13 @@ static bool mirrored(struct mcp_call *c, const struct mcp_tool *t, const json_t 
 	return true;
 }
 
+uint64_t mcp_arg_number(const json_t *args, const char *name, uint64_t fallback)
+{
+	const json_t *v = json_object_get(args, name);
+
+	return v ? (uint64_t)json_integer_value(v) : fallback;
+}
+
 void mcp_method_tools_call(struct mcp_call *c)
 {
 	const char *name = json_string_value(json_object_get(c->m.params, "name"));
