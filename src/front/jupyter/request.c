@@ -165,10 +165,8 @@ static void on_comm_open(struct jrequest *r)
 	_buf_ struct buf b = BUF_INIT(4096);
 	const char *id = json_string_value(json_object_get(r->content, "comm_id"));
 	json_t *content = json_pack("{s:s, s:{}}", "comm_id", id ? id : "", "data");
-	char *text = json_dumps(content, JSON_COMPACT);
 
-	(void)buf_puts(&b, text ? text : "{}");
-	json_alloc_free(text);
+	json_alloc_dump(&b, content);
 	json_decref(content);
 	if (id)
 		jkernel_publish(r->kernel, r, "comm_close", &b);

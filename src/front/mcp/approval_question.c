@@ -150,15 +150,13 @@ static void ask_legacy(struct mcp_call *c, struct approval *a)
 	_buf_ struct buf b = BUF_INIT(APPROVAL_SHOWN * 8 + 4096);
 	struct asked *q = calloc(1, sizeof(*q));
 	json_t *params = params_of(a);
-	char *text = json_dumps(params, JSON_COMPACT);
 
+	json_alloc_dump(&b, params);
 	json_decref(params);
-	if (!q || !text || buf_puts(&b, text) < 0) {
+	if (!q || b.err) {
 		free(q);
-		json_alloc_free(text);
 		return;
 	}
-	json_alloc_free(text);
 	*q = (struct asked){ .question = { .answered = on_answer, .arg = q }, .approval = a };
 	a->asked = q;
 	a->over = on_over;

@@ -144,15 +144,13 @@ void mcp_answer_text(struct mcp_call *c, const struct buf *json)
 void mcp_answer_with(struct mcp_call *c, json_t *response)
 {
 	_buf_ struct buf b = BUF_INIT(MCP_ANSWER_MAX);
-	char *text;
 
 	(void)json_object_set(response, "id", c->m.id);
-	text = json_dumps(response, JSON_COMPACT);
-	if (text && buf_puts(&b, text) == 0)
+	json_alloc_dump(&b, response);
+	if (!b.err)
 		end(c, 200, &b);
 	else
 		mcp_fail(c, MCP_INTERNAL, "the answer could not be written");
-	json_alloc_free(text);
 }
 
 void mcp_answer_empty(struct mcp_call *c)
@@ -166,7 +164,6 @@ void mcp_answer_empty(struct mcp_call *c)
 static int write_error(struct buf *out, const json_t *id, int code, const json_t *data,
 		       const char *message)
 {
-	char *text = data ? json_dumps(data, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
 	struct json j;
 
 	json_init(&j, out);
@@ -176,12 +173,10 @@ static int write_error(struct buf *out, const json_t *id, int code, const json_t
 	json_member_object(&j, "error");
 	json_member_int(&j, "code", code);
 	json_member_str(&j, "message", message);
-	if (text) {
-		json_member_raw(&j, "data", text);
-	}
+	if (data)
+		json_member_value(&j, "data", data);
 	json_object_end(&j);
 	json_object_end(&j);
-	json_alloc_free(text);
 	return json_finish(&j);
 }
 
@@ -198,35 +193,18 @@ void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *d
 	(void)write_error(out, NULL, code, NULL, message);
 }
 
-static void fail(struct mcp_call *c, int status, int code, const json_t *data, const char *message)
-{
-	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
-
-	mcp_error_json(&b, c->m.id, code, data, message);
-	end(c, status, &b);
-}
-
 void mcp_fail_data(struct mcp_call *c, int status, int code, json_t *data, const char *fmt, ...)
 {
+	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
 	char message[512];
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	fail(c, status, code, data, message);
+	mcp_error_json(&b, c->m.id, code, data, message);
+	end(c, status, &b);
 	json_decref(data);
-}
-
-void mcp_fail(struct mcp_call *c, int code, const char *fmt, ...)
-{
-	char message[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	fail(c, 200, code, NULL, message);
 }
 
 void mcp_fail_capability(struct mcp_call *c, const char *capability, const char *extension)
@@ -265,18 +243,14 @@ void mcp_progress(struct mcp_call *c, uint64_t progress, uint64_t total, const c
 {
 	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
 	struct json j;
-	char *token;
 
 	/* It has to rise, and the first may be 0. */
 	if (!mcp_wants_progress(c) || (c->progress && progress < c->progress))
 		return;
 	c->progress = progress + 1;
-	token = json_dumps(json_object_get(c->m.meta, "progressToken"), JSON_ENCODE_ANY);
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "progressToken");
-	json_raw(&j, token ? token : "0", token ? strlen(token) : 1);
-	json_alloc_free(token);
+	json_member_value(&j, "progressToken", json_object_get(c->m.meta, "progressToken"));
 	json_member_uint(&j, "progress", progress);
 	if (total)
 		json_member_uint(&j, "total", total);

@@ -121,9 +121,8 @@ void mcp_answer_with(struct mcp_call *c, json_t *response);
 void mcp_answer_empty(struct mcp_call *c);
 
 /* mcp_fail() - An error of the protocol; status 200 but where the wire says otherwise. The call is
- * over. */
-void mcp_fail(struct mcp_call *c, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+ * over. @...: a format and its values. */
+#define mcp_fail(c, code, ...) mcp_fail_data((c), 200, (code), NULL, __VA_ARGS__)
 /* mcp_fail_data() - The same with a status and `data`, which is freed; NULL: none. */
 void mcp_fail_data(struct mcp_call *c, int status, int code, json_t *data, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));

@@ -79,15 +79,13 @@ static void tell(struct mcp_subscription *s, const char *method, json_t *params)
 {
 	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
 	json_t *meta = json_object();
-	char *text;
 
 	(void)json_object_set(meta, MCP_META_SUBSCRIPTION, s->call->m.id);
 	(void)json_object_set_new(params, "_meta", meta);
-	text = json_dumps(params, JSON_COMPACT);
+	json_alloc_dump(&b, params);
 	json_decref(params);
-	if (text && buf_puts(&b, text) == 0)
+	if (!b.err)
 		mcp_notify(s->call, method, &b);
-	json_alloc_free(text);
 	if (s->call->line->congested && s->call->line->congested(s->call))
 		finish(s);
 }
@@ -325,11 +323,8 @@ void mcp_resource_updated(struct mcp *mcp, const char *owner, const char *uri)
 {
 	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
 	json_t *params = json_pack("{s:s}", "uri", uri);
-	char *text = json_dumps(params, JSON_COMPACT);
 
-	if (text)
-		(void)buf_puts(&b, text);
-	json_alloc_free(text);
+	json_alloc_dump(&b, params);
 	for (struct mcp_subscription *s = mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (is_for(owner, s->call->owner) && has(s->uris, uri))

@@ -162,9 +162,8 @@ static void write_tool(struct json *j, const struct mcp_tool *t)
 		json_raw(j, t->input_schema, strlen(t->input_schema));
 	else
 		fields_write(j, op->fields, IN_TOOL);
-	if (t->output_schema) {
+	if (t->output_schema)
 		json_member_raw(j, "outputSchema", t->output_schema);
-	}
 	write_hints(j, t, title);
 	json_object_end(j);
 }
