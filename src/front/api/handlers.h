@@ -2,8 +2,10 @@
 /*
  * handlers.h - The handlers of the routes: one function per row of the tables (routes.h).
  *
- * A handler is called when the request is complete, the caller was let in, and the query holds only
- * declared parameters. It answers exactly once, now or later (net/http.h).
+ * A handler is called when the request is complete, the caller was let in, and the fields of the
+ * request are checked: context_text() and context_number() (http/serve.h) read them until it
+ * returns. A handler of a sandbox gets the caller's sandbox that the path names. It answers exactly
+ * once, now or later (net/http.h).
  */
 #ifndef CAISSON_FRONT_HANDLERS_H
 #define CAISSON_FRONT_HANDLERS_H
@@ -30,7 +32,7 @@ HANDLER(handle_workspace_create);
 HANDLER(handle_workspace_list);
 HANDLER(handle_workspace_get);
 HANDLER(handle_workspace_remove);
-SANDBOX_HANDLER(handle_workspace_diff); /* of a sandbox, as those below it */
+SANDBOX_HANDLER(handle_workspace_diff);
 SANDBOX_HANDLER(handle_workspace_commit);
 SANDBOX_HANDLER(handle_workspace_discard);
 HANDLER(handle_sessions);          /* GET /sessions */

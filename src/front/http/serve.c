@@ -4,7 +4,8 @@
  *
  * Theory of operation. A request is checked in this order: host, origin and token, then route and
  * method, then the form of its head; only then is a body read. So a caller without a token learns
- * only that it has none.
+ * only that it has none. Before a handler is called, the fields of the query or the body are
+ * checked, and then the sandbox that the path names is looked up.
  *
  * A right token is always admitted, so guessing cannot be stopped, only be made slow: the answer to
  * a guess waits. The number of answers that wait is bounded by the connections, each of which has
