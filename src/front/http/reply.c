@@ -162,7 +162,8 @@ bool reply_is_ws(struct http_exchange *x, const char *hint)
 	if (http_is_ws(x))
 		return true;
 	http_add_header(x, "Upgrade", "websocket");
-	reply_error(x, 426, "upgrade_required", NULL, hint, "this is no WebSocket handshake");
+	reply_error(x, 426, "upgrade_required", NULL, hint,
+		    "the request is not a WebSocket handshake");
 	return false;
 }
 
