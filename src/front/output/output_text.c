@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output_text.c - Output of a cell as text in JSON. */
+/*
+ * output_text.c - Output of a cell as text in JSON.
+ *
+ * The beginning of a stream is read from the memory of its spool alone, where spool_reserve() has
+ * kept it. In a live stream, text_join() holds back the incomplete character at the end of a chunk.
+ */
 #include "front/output/output_text.h"
 
 #include <stdio.h>
@@ -56,7 +61,7 @@ void output_both_json(const struct spool *out, const struct spool *err, struct j
 	}
 }
 
-/* Bytes at the end of @s that may be the beginning of a character: at most three. */
+/* The number of bytes at the end of @s that may be an incomplete character: at most three. */
 static size_t unfinished(const char *s, size_t len)
 {
 	for (size_t n = 1; n <= 3 && n <= len; n++) {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool.c - Streams that are kept whole, in memory first and in blocks of one file after that.
+ * spool.c - Keeps streams in memory first, and then in blocks of one file.
  *
- * Theory of operation: byte n of a stream is in s->memory when n < memory.len. The others follow in
- * blocks, in the order of s->blocks: once there is one, the memory does not grow any more. So a
- * stream has one border, wherever the bank ran out of memory. Bytes move once at most: a reserve,
- * which is whole blocks beyond SPOOL_MEMORY, becomes the first blocks when the stream has ended.
+ * Theory of operation: byte n of a stream is in s->memory if n < memory.len. The bytes after these
+ * are in blocks, in the order of s->blocks: once a spool has a block, its memory does not grow any
+ * more. So a stream has one border between memory and file, wherever the bank ran out of memory.
+ * Bytes move at most once: a reserve exceeds SPOOL_MEMORY by whole blocks, and these become the
+ * first blocks when the stream has ended.
  *
- * The file has no name and no structure of its own: which block belongs to whom is known here
- * alone, and a read goes no further than what its spool has written. Given back, a block becomes a
- * hole, so that the disk gets its room back; where the file system has none, at the latest when no
- * block is in use.
+ * The file has no name and no structure of its own: only this process knows which block belongs to
+ * which spool, and a read goes no further than the bytes that its spool has written. A block that
+ * is given back becomes a hole, which returns its space to the disk. On a file system without holes
+ * the space returns when no block is in use: then the file is truncated.
  *
- * Writes go to the page cache; the file is never synchronised, because nobody reads it after our
- * end.
+ * Writes go to the page cache. The file is never synchronised, because no process reads it after
+ * the daemon has ended.
  */
 #include "front/output/spool.h"
 
@@ -26,7 +27,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 
-#define FILE_NAME "spool.tmp" /* for a moment, where O_TMPFILE is not supported */
+#define FILE_NAME "spool.tmp" /* used for a moment, where O_TMPFILE is not supported */
 #define WORD_BITS 64u
 
 /* ---- the bank ------------------------------------------------------------------------------ */
@@ -34,7 +35,7 @@
 static int open_file(int dirfd, struct err *e)
 {
 	if (unlinkat(dirfd, FILE_NAME, 0) < 0 && errno != ENOENT)
-		return err_set(e, -errno, "remove what is left of the last spool");
+		return err_set(e, -errno, "remove the spool of an interrupted start");
 
 	int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
@@ -101,7 +102,7 @@ static void punch(const struct spool_bank *b, uint32_t first, uint32_t n)
 			(off_t)first * SPOOL_BLOCK, (off_t)n * SPOOL_BLOCK);
 }
 
-/* Neighbours go back in one call. */
+/* Give blocks back. Blocks that are neighbours in the file become a hole with one call. */
 static void give_blocks(struct spool_bank *b, const uint32_t *blocks, size_t n)
 {
 	size_t run = 0;
@@ -154,7 +155,7 @@ void spool_reserve(struct spool *s, uint64_t bytes)
 		s->cap = bytes;
 }
 
-/* Return: how many of them went there. */
+/* Append as much to the memory as the limits allow. Return: the number of bytes appended. */
 static size_t to_memory(struct spool *s, const char *data, size_t len)
 {
 	const struct spool_bank *b = s->bank;
@@ -187,7 +188,10 @@ static bool add_block(struct spool *s)
 	return true;
 }
 
-/* Where byte @at of the stream is in the file, and how much follows it there. */
+/*
+ * The position in the file of byte @at of the stream. *@left: bytes from there to the end of its
+ * block.
+ */
 static off_t place(const struct spool *s, uint64_t at, size_t *left)
 {
 	uint64_t in = at - s->memory.len;
@@ -236,7 +240,7 @@ void spool_append(struct spool *s, const void *data, size_t len)
 		s->loss = SPOOL_OVER;
 }
 
-/* Make room for @n blocks before the others. Return: how many there are. */
+/* Add up to @n blocks before the existing ones. Return: the number of blocks added. */
 static size_t add_first_blocks(struct spool *s, size_t n)
 {
 	size_t had = s->n_blocks, got = 0;
@@ -259,7 +263,7 @@ static size_t add_first_blocks(struct spool *s, size_t n)
 	return got;
 }
 
-/* The stream ends after @kept bytes, of which the memory has the first. */
+/* Keep only the first @kept bytes, which begin in memory, and give back the blocks after them. */
 static void cut(struct spool *s, uint64_t kept, enum spool_loss loss)
 {
 	size_t blocks = (size_t)((kept - s->memory.len + SPOOL_BLOCK - 1) / SPOOL_BLOCK);
@@ -274,7 +278,8 @@ void spool_settle(struct spool *s)
 {
 	size_t excess = s->memory.len > SPOOL_MEMORY ? s->memory.len - SPOOL_MEMORY : 0;
 
-	/* Without memory the reserve may have ended within a block: then it stays. */
+	/* If an allocation failed, the reserve may have ended within a block: then it stays in
+	 * memory. */
 	if (excess == 0 || (s->n_blocks > 0 && excess % SPOOL_BLOCK != 0))
 		return;
 	size_t want = (excess + SPOOL_BLOCK - 1) / SPOOL_BLOCK, got = add_first_blocks(s, want);

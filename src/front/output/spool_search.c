@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_search.c - Lines of a spool that hold a text, or several that follow each other.
+ * spool_search.c - Finds the lines of a spool that match a pattern.
  *
- * A window of the stream is looked at, and then the next one, which begins a little before the end
- * of the last, so that nothing hides at a border. The position only ever moves over bytes that are
- * dealt with: they hold no match, or one that was reported. Newlines are counted as it passes them.
+ * The search reads a window of the stream, and then the next one, which begins a little before the
+ * end of the last, so that it has every match that crosses the border. The position moves only over
+ * bytes that are done with: they have no match, or a match that was reported. The search counts
+ * newlines as it passes them.
  *
- * Parts of a glob are looked for one after the other, each at its first place after the one before.
- * That finds a match when there is one, because what is between two parts may be anything; so
- * nothing is ever tried twice.
+ * The parts of a glob are searched for one after the other, each at its first place after the part
+ * before. That finds a match if there is one, because any bytes may be between two parts; so the
+ * search never goes back.
  */
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include "front/output/spool.h"
 
 #define WINDOW (64u << 10)
-#define BEFORE 256u /* of a line that is too long: so much before the match */
+#define BEFORE 256u /* bytes before the match that are reported of a line that is too long */
 
 static_assert(WINDOW > 2 * SPOOL_PATTERN_MAX, "a window holds more than a border");
 
@@ -27,7 +28,7 @@ struct window {
 	uint64_t offset; /* of its first byte */
 };
 
-/* Pass the bytes up to @to, which is in the window. */
+/* Move the position to @to, which is in the window, and count newlines on the way. */
 static void pass(struct spool_search *at, struct window *w, size_t to)
 {
 	const char *nl;
@@ -43,7 +44,7 @@ static void pass(struct spool_search *at, struct window *w, size_t to)
 	at->offset = w->offset + to;
 }
 
-/* ---- what is looked for -------------------------------------------------------------------- */
+/* ---- the pattern --------------------------------------------------------------------------- */
 
 bool spool_pattern_make(struct spool_pattern *p, const char *text, size_t len, bool glob)
 {
@@ -82,7 +83,10 @@ static bool fits(const struct spool_pattern *p, size_t part, const char *text)
 	return true;
 }
 
-/* The first place of a part; one that is not the first of its pattern has to be in this line. */
+/*
+ * Find the first place of a part. A part that is not the first of its pattern has to be in this
+ * line.
+ */
 static const char *find(const struct spool_pattern *p, size_t part, const char *from, size_t left)
 {
 	const char *nl = part > 0 ? memchr(from, '\n', left) : NULL;
@@ -98,9 +102,9 @@ static const char *find(const struct spool_pattern *p, size_t part, const char *
 	return NULL;
 }
 
-/* ---- looking ------------------------------------------------------------------------------- */
+/* ---- searching ----------------------------------------------------------------------------- */
 
-/* The match begins at at->first, and ends where we are. */
+/* Report the current line. The match begins at at->first, and ends at the position. */
 static int report(const struct spool *s, const struct spool_search *at, spool_match_fn *fn,
 		  void *arg)
 {
@@ -119,7 +123,7 @@ static int report(const struct spool *s, const struct spool_search *at, spool_ma
 	return 0;
 }
 
-/* Pass the rest of the line that we are in. False: it is longer than the window. */
+/* Pass the rest of the current line. False: the line goes on after the window. */
 static bool pass_line(struct spool_search *at, struct window *w)
 {
 	const char *nl = memchr(w->bytes + w->at, '\n', w->len - w->at);
@@ -128,27 +132,29 @@ static bool pass_line(struct spool_search *at, struct window *w)
 	return nl != NULL;
 }
 
-/* The next part of the pattern is not in what is left of the window. Return: whether there is more
- * to look at. */
+/*
+ * The rest of the window does not have the next part: pass the bytes that cannot begin it. Return:
+ * whether the window has more to search.
+ */
 static bool pass_miss(struct spool_search *at, struct window *w, const struct spool_pattern *p)
 {
 	size_t len = p->parts[at->part].len;
 
 	if (at->part > 0 && memchr(w->bytes + w->at, '\n', w->len - w->at))
-		return pass_line(at, w); /* then not in this line at all */
-	if (w->len - w->at >= len)       /* keep what may begin it */
+		return pass_line(at, w); /* so this line does not have it */
+	if (w->len - w->at >= len)       /* keep the bytes that may begin it */
 		pass(at, w, w->len - (len - 1));
 	return false;
 }
 
-/* All lines that match in the window. Return: how many, or -errno. */
+/* Report all lines of the window that match. Return: their number, or -errno. */
 static int scan(const struct spool *s, struct spool_search *at, struct window *w,
 		const struct spool_pattern *p, size_t matches, spool_match_fn *fn, void *arg)
 {
 	int found = 0;
 
 	for (;;) {
-		if (at->matched) { /* the rest of its line is of no interest */
+		if (at->matched) { /* skip the rest of its line */
 			if (!pass_line(at, w))
 				return found;
 			continue;
@@ -191,7 +197,7 @@ int spool_search(const struct spool *s, struct spool_search *at,
 		w.offset = at->offset;
 		w.len = (size_t)n;
 		w.at = 0;
-		if (w.offset < at->from) /* only counted */
+		if (w.offset < at->from) /* only count lines */
 			pass(at, &w,
 			     at->from - w.offset < w.len ? (size_t)(at->from - w.offset) : w.len);
 		int found = scan(s, at, &w, pattern, matches, fn, arg);

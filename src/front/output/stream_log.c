@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream_log.c - A ring of events, and those who read it.
+ * stream_log.c - A ring of events, and its readers.
  *
  * The event with id n is at n modulo the ring's size, which is a power of two and doubles when the
- * events between first and last do not fit. Bytes are counted three times: those that are kept by
- * this log, those by all logs, and those that each reader has not read yet.
+ * events from first to last do not fit. Bytes are counted three times: the bytes that this log
+ * keeps, the bytes that all logs keep, and the bytes that each reader has not read yet.
  *
- * Whoever is called from here may do what it likes with its own reader or log: append keeps a
- * reference while it wakes, and begins anew after each reader, because a woken one may take others
- * with it.
+ * A function that is called from here may do anything with its own reader or log: wake_all() holds
+ * a reference meanwhile, and searches the list from the beginning after each reader, because a
+ * woken reader may detach others.
  */
 #include "front/output/stream_log.h"
 
@@ -21,7 +21,7 @@
 #include "base/list.h"
 
 #define RING_FIRST 16u
-#define TAKE_MIN 4096u /* what is shorter is copied, and wastes nothing */
+#define TAKE_MIN 4096u /* shorter content is copied, and wastes no memory */
 #define TRIM_BYTES (8u << 20)
 
 struct stream_log {
@@ -31,7 +31,8 @@ struct stream_log {
 	void *arg;
 	struct stream_event **ring;
 	size_t ring_len;
-	uint64_t first, last; /* ids that are kept; last + 1 == first: none */
+	/* Ids of the kept events; last + 1 == first: the log keeps no event. */
+	uint64_t first, last;
 	size_t bytes, bytes_max, events_max;
 	struct stream_reader *readers;
 	size_t n_readers;
@@ -82,8 +83,10 @@ static void free_event(struct stream_event *ev)
 	free(ev);
 }
 
-/* Events are small, and a younger allocation above them keeps malloc from returning their memory to
- * the system: ask for it when most of a large amount is free. */
+/*
+ * Events are small, and a younger allocation above them prevents malloc from returning their memory
+ * to the system: request that when most of a large amount is free.
+ */
 static void return_memory(struct stream_bank *b)
 {
 	if (b->peak > TRIM_BYTES && b->bytes < b->peak / 4) {
@@ -150,8 +153,10 @@ static void make_cell(struct stream_log *l, size_t size)
 	}
 }
 
-/* Back within the bounds when a reader is gone that needed more; the newest stays, whatever its
- * size. */
+/*
+ * Return to the bounds after a reader that needed more is gone. The newest event stays, whatever
+ * its size.
+ */
 static void settle(struct stream_log *l)
 {
 	while (l->first < l->last &&
@@ -159,7 +164,10 @@ static void settle(struct stream_log *l)
 		drop_first(l);
 }
 
-/* What ended long ago and nobody reads goes first. The log that grows has a bound of its own. */
+/*
+ * Logs that ended first and have no reader lose their events first. A log that grows has a bound of
+ * its own.
+ */
 static void trim_bank(struct stream_bank *b)
 {
 	for (struct stream_log *l = b->first; l && b->bytes > b->max; l = l->next_ended)
@@ -211,7 +219,7 @@ static void forget_next(struct stream_log *l)
 	l->first = ++l->last + 1;
 }
 
-/* @ev: NULL without memory. */
+/* @ev: NULL if there was no memory for it. */
 static void append(struct stream_log *l, struct stream_event *ev)
 {
 	if (l->ended) {

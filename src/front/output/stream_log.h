@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream_log.h - What happened in one execution, as numbered events, for any number of readers.
+ * stream_log.h - The log of one execution: numbered events, for any number of readers.
  *
- * Events have ids from 1 without a gap. The newest are kept, up to a bound; older ones are
- * forgotten, and a reader who comes back for them is told so. A reader that is attached is not left
- * behind: what it has not read is kept, and the producer is asked to wait (stream_log_congested())
- * until it has. Only when that does not help either, at STREAM_HARD_BYTES, its events go:
- * stream_reader_next() says so.
+ * Events have ids from 1, without a gap. The log keeps the newest events, up to a bound, and
+ * forgets older ones; a reader that comes back for a forgotten event gets an error. An attached
+ * reader does not fall behind: the log keeps the events that it has not read, and asks the producer
+ * to wait (stream_log_congested()) until it has read them. Only if these events still reach
+ * STREAM_HARD_BYTES does the log forget them, and stream_reader_next() reports that.
  *
- * A log is counted by reference: whoever writes it, keeps it or reads it holds one. Everything here
- * is for the loop's thread alone.
+ * A log is counted by reference: its writer, each reader, and a table that keeps it hold one each.
+ * All functions are for the thread of the loop alone.
  */
 #ifndef CAISSON_FRONT_STREAM_LOG_H
 #define CAISSON_FRONT_STREAM_LOG_H
@@ -24,85 +24,97 @@ struct stream_reader;
 
 #define STREAM_LOG_BYTES (4u << 20)
 #define STREAM_LOG_EVENTS 10000u
-#define STREAM_BEHIND_BYTES (256u << 10) /* a reader so far behind makes the producer wait */
-#define STREAM_HARD_BYTES (128u << 20)   /* of what attached readers have not read */
+/* A reader that is further behind makes the producer wait. */
+#define STREAM_BEHIND_BYTES (256u << 10)
+#define STREAM_HARD_BYTES (128u << 20) /* bytes that are kept for attached readers at most */
 #define STREAM_BANK_BYTES (UINT64_C(64) << 20)
 
-/* All logs of the daemon: when they are too much together, the oldest that ended lose their events.
+/*
+ * All logs of the daemon. When they take too many bytes together, the logs that ended first and
+ * have no reader lose their events.
  */
 struct stream_bank {
 	uint64_t bytes, max;
-	uint64_t peak;                   /* the most bytes since memory went back to the system */
-	struct stream_log *first, *last; /* those that ended, in that order */
+	/* The most bytes since memory was last returned to the system. */
+	uint64_t peak;
+	struct stream_log *first, *last; /* logs that ended, the earliest first */
 };
 
 struct stream_event {
 	uint64_t id;
 	const char *type; /* static */
 	size_t len;
-	size_t size; /* of all of it in memory */
-	char *json;  /* an object; NUL-terminated; text, or memory of its own */
+	size_t size; /* bytes of memory that it takes */
+	char *json;  /* an object, NUL-terminated; points to text, or to memory of its own */
 	char text[];
 };
 
 struct stream_reader {
-	/* There is something for stream_reader_next(), or the log has ended. May do anything to its
-	 * own reader. */
+	/* Called when stream_reader_next() has an event, or the log has ended. May do anything to
+	 * its own reader. */
 	void (*wake)(struct stream_reader *r);
 	void *arg;
 	struct stream_log *log; /* a reference; NULL: not attached */
 	struct stream_reader *prev, *next;
 	uint64_t next_id;
-	uint64_t behind; /* bytes */
-	uint64_t woken;  /* by which append */
+	uint64_t behind; /* bytes that it has not read */
+	uint64_t woken;  /* number of the last wake-up that it got */
 };
 
-/* For the producer; both may be NULL, and neither is called after stream_log_end(). */
+/* Functions of the producer. Both may be NULL, and neither is called after stream_log_end(). */
 struct stream_ops {
-	/* After stream_log_congested(): go on. Must not append yet. */
+	/* The producer that stream_log_congested() made wait may go on, but not append in this
+	 * call. */
 	void (*drained)(void *arg);
-	/* The last reader went away. */
+	/* The last reader was detached. */
 	void (*deserted)(void *arg);
 };
 
-/* stream_log_new() - One reference. @ops may be NULL. NULL without memory. */
+/*
+ * stream_log_new() - Make a log, with one reference for the caller. @ops may be NULL. NULL: no
+ * memory.
+ */
 struct stream_log *stream_log_new(struct stream_bank *bank, const struct stream_ops *ops,
 				  void *arg);
 struct stream_log *stream_log_ref(struct stream_log *l);
 void stream_log_unref(struct stream_log *l); /* NULL is fine */
 
-/* stream_log_limit() - Other bounds than the default ones. For tests. */
+/* stream_log_limit() - Set other bounds than the default ones. For tests. */
 void stream_log_limit(struct stream_log *l, size_t bytes, size_t events);
 
 /*
- * stream_log_append() - The next event. @type: static. Readers are woken before it returns. Without
- * memory the event is lost and its id with it: readers see a log that has no such event any more.
+ * stream_log_append() - Append an event, and wake the readers before it returns. @type: static.
+ * Without memory the event is lost, and counts as forgotten, as do all events before it.
  */
 void stream_log_append(struct stream_log *l, const char *type, const char *json, size_t len);
-/* stream_log_take() - The same of what is in @b, which is empty then: much of it is taken over, not
- * copied. */
+/*
+ * stream_log_take() - Append the content of @b as an event, and empty @b: long content is taken
+ * over, not copied.
+ */
 void stream_log_take(struct stream_log *l, const char *type, struct buf *b);
-/* stream_log_end() - The last event was the last. Idempotent. */
+/* stream_log_end() - No event follows: wake the readers. Idempotent. */
 void stream_log_end(struct stream_log *l);
 
 bool stream_log_ended(const struct stream_log *l);
-/* stream_log_congested() - Whether the producer should wait; `drained` will come. */
+/* stream_log_congested() - Whether the producer should wait; if so, `drained` is called later. */
 bool stream_log_congested(struct stream_log *l);
-uint64_t stream_log_first(const struct stream_log *l); /* the oldest that is kept; last + 1: none */
-uint64_t stream_log_last(const struct stream_log *l);  /* 0: none yet */
+/* stream_log_first() - The id of the oldest kept event; last + 1 if the log keeps no event. */
+uint64_t stream_log_first(const struct stream_log *l);
+uint64_t stream_log_last(const struct stream_log *l); /* id of the newest event; 0: no event yet */
 size_t stream_log_readers(const struct stream_log *l);
 
 /*
- * stream_reader_attach() - Read the events after @cursor. r->wake and arg are the caller's.
- * Return: 0; -ESTALE when some of them are forgotten; -ERANGE when @cursor was not reached yet. It
- * is attached only with 0. Nothing is called.
+ * stream_reader_attach() - Read the events after @cursor. The caller has set r->wake and r->arg.
+ * Return: 0, and only then is the reader attached; -ESTALE if some of the events are forgotten;
+ * -ERANGE if @cursor is after the last event. Calls no function of the reader.
  */
 int stream_reader_attach(struct stream_reader *r, struct stream_log *l, uint64_t cursor);
 void stream_reader_detach(struct stream_reader *r); /* idempotent */
 
 /*
- * stream_reader_next() - The next event, valid until the log is used again; it counts as read.
- * NULL: none for now, or none any more (stream_log_ended()), or, with *@lost set, it is forgotten.
+ * stream_reader_next() - The next event, which counts as read; valid until the log is used again.
+ * NULL: no event for now, or no event will follow (stream_log_ended()), or, with *@lost set, the
+ * log has forgotten the event.
  */
 const struct stream_event *stream_reader_next(struct stream_reader *r, bool *lost);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tail.c - A ring of bytes. */
+/* tail.c - A ring of the last bytes of a stream. */
 #include "front/output/tail.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void tail_read(const struct tail *t, size_t lines, struct buf *out)
 {
 	size_t from = t->kept;
 
-	/* A newline at the very end ends the last line, and begins none. */
+	/* A newline at the very end ends the last line, and does not begin another. */
 	while (from > 0 && lines > 0) {
 		from--;
 		if (from > 0 && byte_at(t, from - 1) == '\n')
