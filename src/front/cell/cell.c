@@ -3,12 +3,12 @@
  * cell.c - A cell: how it is made, the messages of its pid 1, its usage, and its end.
  *
  * kernel.c has its kernels, cell_command.c everything else that runs in it. The warden makes a cell
- * and answers with the channel to pid 1, on which `ready` comes. For a cell that is not sealed in
- * time or cannot be made, failed is called, and the holder ends it.
+ * and replies with the channel to pid 1, on which pid 1 reports that it is ready. For a cell that
+ * is not sealed in time or cannot be made, failed is called, and the holder ends it.
  *
- * Messages about a cell come in three ways: answers of the warden, the channel to pid 1, and
- * the pipes of the kernels. The end of a cell is first seen on the channel; then the warden is
- * asked how it ended, and the holder is told with that answer.
+ * Messages about a cell come in three ways: replies of the warden, the channel to pid 1, and the
+ * pipes of the kernels. The end of a cell shows on the channel first; then the front asks the
+ * warden how it ended, and calls gone with the reply.
  */
 #include "front/cell/cell.h"
 
@@ -119,8 +119,9 @@ struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
 }
 
 /*
- * A channel, half a dozen gauges and a kernel's pipes, and as many again for the connection and the
- * calls of its client. Without them a cell would be made and ended again while the client waits.
+ * Descriptors per cell: a channel, half a dozen gauges and a kernel's pipes, and as many again for
+ * the connection and the calls of its client. Without a check for them, a cell would be made and
+ * ended again while the client waits.
  */
 #define CELL_FILES 24
 
@@ -131,7 +132,7 @@ static int has_files(struct cells *cells, struct err *e)
 	size_t n = 1;
 
 	for (const struct image_use *g = NULL; (g = images_next(cells, g));)
-		for (size_t i = 0; i < POOL_KINDS; i++) /* these will open theirs */
+		for (size_t i = 0; i < POOL_KINDS; i++) /* these cells will open theirs */
 			n += g->pool.rows[i].n_making;
 	if (lowest >= 0 && (size_t)lowest + n * CELL_FILES <= cells->daemon->files_max)
 		return 0;
@@ -236,7 +237,7 @@ static void on_gone_usage(struct warden_call *c, const struct warden_reply *repl
 
 	(void)fds;
 	(void)n;
-	/* The front saw the end of the channel before the warden saw the end of pid 1. */
+	/* The warden has not seen the end of pid 1 yet, which the channel has shown: ask again. */
 	if (reply->code == 0 && reply->usage.end == CELL_RUNNING && r->gone_tries++ < GONE_TRIES) {
 		r->gone_timer.fn = ask_how;
 		r->gone_timer.arg = r;
@@ -360,7 +361,7 @@ int cell_watch(struct cell *r, int channel)
 		       loop_add(r->cells->loop, &r->channel, NULL);
 }
 
-/* ---- while it lives ------------------------------------------------------------------------ */
+/* ---- state and usage ----------------------------------------------------------------------- */
 
 bool cell_alive(const struct cell *r)
 {
@@ -368,7 +369,8 @@ bool cell_alive(const struct cell *r)
 	struct pollfd p[] = { { .fd = r->channel.fd, .events = POLLIN },
 			      { .fd = s->pidfd.fd, .events = POLLIN } };
 
-	/* A cell in which nothing runs yet sends nothing. */
+	/* Nothing runs yet in a cell of the pool, so neither descriptor is readable while it
+	 * lives. */
 	return !r->lost && !r->ending && poll(p, ARRAY_SIZE(p), 0) == 0;
 }
 

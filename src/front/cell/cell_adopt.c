@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_adopt.c - Take over a cell of a former front, and the kernels that can still be used.
+ * cell_adopt.c - Takes over a cell of a former front, and the kernels that can still be used.
  *
- * A kernel that was idle is taken as it is. One that was busy worked for a client that is gone: it
- * is interrupted, and used when it rests, see below. One with half a message in its pipe cannot be
- * used any more and is killed. Other commands that pid 1 had started for the former front have lost
- * the other ends of their pipes, and are killed too; processes that the code of the sandbox started
- * go on.
+ * A kernel that was idle is taken as it is. A kernel that was busy worked for a client that is
+ * gone: it is interrupted, and used when it rests, see below. A kernel with half a message in its
+ * pipe cannot be used any more and is killed. Other commands that pid 1 had started for the former
+ * front have lost the other ends of their pipes, and are killed too; processes that the code of the
+ * sandbox started go on.
  *
- * A busy kernel is interrupted, as for any client that goes away, and reports that it is done.
- * Perhaps it had reported that before the former front was killed, or had not got the code: then no
- * report comes. So after the report, or after a moment, it gets an execution of no code, and only
- * the end of that one counts: a report for one front must not be taken for an answer to the next.
- * If the end does not come within the usual grace, everything in the cell is killed, and if the
- * kernel does not even die the cell is given up.
+ * A busy kernel is interrupted, as for any client that goes away, and reports that it is done. It
+ * may have reported that before the former front was killed, or may not have received the code:
+ * then no report comes. So after the report, or after a moment, the front sends it an execution
+ * without code, and only the end of that one counts: a report for one front must not be taken for
+ * an answer to the next. If that end does not come within the usual grace, everything in the cell
+ * is killed, and if the kernel does not even die, the cell is given up.
  */
 #include <errno.h>
 #include <poll.h>
@@ -155,8 +155,10 @@ static void kill_kernel(struct cell *r, const struct keeper_kernel *was)
 		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, was->pid, SIGKILL, NULL);
 }
 
-/* Whether it ended while there was no front. Otherwise a client's request would be the first to
- * notice. */
+/*
+ * Whether a cell or kernel ended while there was no front. Otherwise a client's request would be
+ * the first to notice.
+ */
 static bool is_over(int fd, short sign)
 {
 	struct pollfd p = { .fd = fd, .events = sign };
@@ -164,7 +166,7 @@ static bool is_over(int fd, short sign)
 	return poll(&p, 1, 0) > 0 && p.revents & (sign | POLLHUP | POLLERR);
 }
 
-/* Return: whether it is there, or its end will be reported. */
+/* Return: whether the kernel was taken over, or its end will be reported. */
 static bool adopt_kernel(struct kernel *s, const struct keeper_kernel *was)
 {
 	struct cell *r = s->cell;
@@ -232,7 +234,7 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 	if (cell_watch(r, fds[0]) < 0 ||
 	    warden_link_ask_cell(cells->link, &r->create_call, WARDEN_CLAIM, r->handle, 0, NULL) <
 		    0) {
-		r->handle = 0; /* so that it is not destroyed */
+		r->handle = 0; /* so that cell_end() does not destroy it */
 		cell_end(r);
 		return -ENOENT;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_command.c - Commands of a cell, which are all that runs in it and is not a kernel: programs,
- * file calls, sockets. And signals.
+ * cell_command.c - The commands of a cell: programs, file calls and sockets, that is, everything in
+ * it but kernels. And signals.
  *
- * Pid 1 gets each command under a name of its own. The command is in the list of the cell until pid
- * 1 has reported its end or the asker has forgotten it. When the cell is over no command is sent
- * and none is reported.
+ * Each command has an id of its own at pid 1. It is in the list of the cell until pid 1 has
+ * reported its end or the caller has forgotten it. After the end of the cell no command is sent,
+ * and no function of a command is called.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include "client/init_client.h"
 #include "front/cell/cell.h"
 
-/* The name of the next command, or 0 with @e if the cell is over. */
+/* The id of the next command, or 0 with @e if the cell is over. */
 static uint32_t next_name(struct cell *r, struct err *e)
 {
 	if (!r->lost && !r->ending && r->sealed)
@@ -24,7 +24,7 @@ static uint32_t next_name(struct cell *r, struct err *e)
 	return 0;
 }
 
-/* Pid 1 was asked, with the result @ret: then it is in the list. */
+/* Add a command to the list, if the request to pid 1 was sent (@ret: its result). */
 static int enlist(struct cell *r, struct cell_command *c, uint32_t id, enum foreign_kind hands,
 		  int ret)
 {
@@ -79,7 +79,7 @@ void cell_forget(struct cell *r, struct cell_command *c)
 	c->next = NULL;
 }
 
-/* An honest pid 1 sends descriptors of the kind that was asked for. */
+/* Whether all descriptors are of the kind that was requested, as those of an honest pid 1 are. */
 static bool are_of(const int *fds, size_t n, enum foreign_kind kind)
 {
 	for (size_t i = 0; i < n; i++)
@@ -88,7 +88,7 @@ static bool are_of(const int *fds, size_t n, enum foreign_kind kind)
 	return true;
 }
 
-/* A name is used once in the life of a cell, so an answer cannot be for another command. */
+/* An id is used once in the life of a cell, so a message cannot be for another command. */
 void cell_command_heard(struct cell *r, const struct init_msg *m, int *fds, size_t n_fds)
 {
 	struct cell_command *c = r->commands;

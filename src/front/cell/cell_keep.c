@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_keep.c - Descriptors and numbers of a cell of a named sandbox, for the keeper.
+ * cell_keep.c - Stores the descriptors and numbers of the cell of a named sandbox with the keeper.
  *
- * Descriptors go to the keeper when they come and go; numbers are stored in its table whenever they
- * change. A kernel that has ended is noted as ending until its sandbox has counted that
- * (sandbox_note()): if the front is killed in between, the next front counts it.
+ * Descriptors are sent to the keeper when the cell gets them, and dropped there when they are
+ * closed; numbers are stored in the keeper's table whenever they change. A kernel that has ended is
+ * marked as ending until its sandbox has counted that (sandbox_note()): if the front is killed in
+ * between, the next front counts it.
  */
 #include "front/cell/cell.h"
 #include "front/cell/cells.h"
@@ -115,7 +116,7 @@ void cell_keep(struct cell *r, int slot)
 	cell_note(r);
 }
 
-/* The numbers stay: they may be those of the next cell of the sandbox. */
+/* The numbers in the slot stay: they may be those of the next cell of the sandbox. */
 void cell_unkeep(struct cell *r)
 {
 	if (r->slot < 0)

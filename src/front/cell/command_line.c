@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_line.c - Words, environment and directory of a command. */
+/* command_line.c - Puts the arguments, environment and directory of a command together. */
 #include "front/cell/command_line.h"
 
 #include <stdio.h>
@@ -11,7 +11,10 @@
 #include "front/support/refusal.h"
 #include "wire/init.h"
 
-/* Most that a request may take of what pid 1 reads at once, with room for the rest. */
+/*
+ * The most bytes of arguments and environment: as much as pid 1 reads at once, with room for the
+ * rest of the request.
+ */
 #define LINE_BYTES_MAX (INIT_BLOB_MAX - 65536u)
 
 static const char *const base_env[] = {
@@ -31,7 +34,7 @@ static size_t name_length(const char *entry)
 	return strcspn(entry, "=");
 }
 
-/* Put in, or instead of the one of the same name. @entry is taken. */
+/* Add @entry, or replace the entry of the same name. Takes @entry. */
 static void put(char **envp, size_t *n, char *entry)
 {
 	size_t len = name_length(entry);
@@ -57,7 +60,7 @@ static int put_all(char **envp, size_t *n, const json_t *map, struct refusal *r)
 		if (!command_env_name(name))
 			return refusal_set(r, REFUSAL_INVALID, "invalid_value", "env",
 					   "a name is not empty and has no '=' in it",
-					   "'env' has a name that no variable can have");
+					   "'env' has an invalid name");
 		if (asprintf(&entry, "%s=%s", name, json_string_value(value)) < 0)
 			return refusal_no_memory(r);
 		put(envp, n, entry);
@@ -89,7 +92,7 @@ static int make_env(const struct command_words *w, struct command_line *l, struc
 	return put_all(l->envp, &n, w->env, r);
 }
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- arguments and directory --------------------------------------------------------------- */
 
 static const char *word(const struct command_words *w, size_t i)
 {

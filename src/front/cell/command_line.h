@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_line.h - The program of a request: arguments, environment, directory. No shell reads it.
+ * command_line.h - The program of a request: arguments, environment, directory. No shell interprets
+ * it.
  *
  * The environment is put together from the cell, the image, installed packages, the sandbox and the
  * request, in this order: the last value of a name counts.
@@ -18,27 +19,28 @@ struct refusal;
 #define COMMAND_CWD_MAX 4095 /* characters */
 
 struct command_line {
-	char **argv, **envp; /* NULL-terminated, as the strings in them ours */
+	char **argv, **envp; /* NULL-terminated; owned, as are their strings */
 	char *cwd;           /* absolute */
-	const char *other;   /* static: the program to try when argv[0] is not there, or NULL */
+	const char *other;   /* static: the program to try if argv[0] does not exist, or NULL */
 };
 
 /* The parts of a command line. Members that are NULL are absent. */
 struct command_words {
 	const char *program;
-	const char *other;       /* static: instead of it when it is not there; or NULL */
+	const char *other;       /* static: to try if program does not exist; or NULL */
 	const json_t *args;      /* array of strings */
-	const char *const *tail; /* NULL-terminated words instead of @args */
+	const char *const *tail; /* NULL-terminated arguments, instead of @args */
 	const json_t *image_env; /* objects of strings, as the next three */
 	const json_t *packages_env;
 	const json_t *sandbox_env, *env;
 	const char *cwd; /* relative: below the working directory of cells */
-	bool terminal;   /* gets a TERM */
+	bool terminal;   /* the environment gets a TERM */
 };
 
 /*
  * command_line_make() - 0, or -1 with @ret_why: an invalid name in the environment, a path that is
- * too long, more than pid 1 takes, or no memory. command_line_free() in either case.
+ * too long, more than pid 1 takes, or no memory. The caller calls command_line_free() in either
+ * case.
  */
 int command_line_make(const struct command_words *w, struct command_line *ret,
 		      struct refusal *ret_why);

@@ -2,14 +2,14 @@
 /*
  * image_use.c - Images in use: find, open, hold, close.
  *
- * Theory of operation. The front waits for the image opener when it opens an image: the opener
- * reads a few files, which takes as long as one write to the daemon's store, and only for an image
- * that is not in use yet or whose name was not looked up for CHECK_NS. The opener sends descriptors
- * and text; from then on cells of the image are made as those of the daemon's own image.
+ * Theory of operation. To open an image, the front waits for the image opener. It does so only for
+ * an image that is not in use yet, or whose name was not looked up for CHECK_NS, and the opener
+ * reads a few files, which takes as long as one write to the daemon's store. The opener sends
+ * descriptors and text; from then on cells of the image are made as those of the daemon's own
+ * image.
  *
- * A name can come to stand for another image, when it is pulled again. Existing sandboxes keep
- * their image, new ones get the new one: the old entry is stale, and is removed with its last
- * holder.
+ * A name may mean another image after it was pulled again. Existing sandboxes keep their image, and
+ * new ones get the new image: the old entry is stale, and is removed with its last holder.
  */
 #include "front/cell/image_use.h"
 
@@ -49,7 +49,7 @@ static const char *const *program_names(void)
 	return names;
 }
 
-/* The cell sets these itself. */
+/* Whether the cell itself sets this variable. */
 static bool is_ours(const char *kv)
 {
 	static const char *const ours[] = { "HOME=", "USER=", "LOGNAME=" };
@@ -101,7 +101,7 @@ void image_languages(const struct image_use *g, char *text, size_t size)
 					       languages[i].name);
 }
 
-/* ---- life of one --------------------------------------------------------------------------- */
+/* ---- life of an image ---------------------------------------------------------------------- */
 
 static void on_zygote_change(struct zygote_supply *n)
 {
@@ -135,7 +135,7 @@ static void finish(struct image_use *g)
 	zygote_supply_retire(&g->supply);
 }
 
-/* Cells that are being made come to their end first. */
+/* Whether an image that ends may be removed: cells that are being made have to be done first. */
 static bool is_over(const struct image_use *g)
 {
 	return g->ending && pool_quiet(&g->pool);
@@ -163,7 +163,10 @@ static void on_tick(struct timer *t)
 		timer_set(cells->loop, t, now + TICK_NS);
 }
 
-/* Close the image that was unused for longest. If all are in use there is one more. */
+/*
+ * At OTHERS_MAX images, close the one that was unused for longest. If all are in use, one more is
+ * opened.
+ */
 static void make_room(struct cells *cells)
 {
 	struct image_use *oldest = NULL;
@@ -362,9 +365,12 @@ struct image_use *images_next(struct cells *cells, const struct image_use *g)
 	return g == &cells->images->own ? cells->images->others : g->next;
 }
 
-/* ---- the daemon's own ---------------------------------------------------------------------- */
+/* ---- the daemon's own image ---------------------------------------------------------------- */
 
-/* Which interpreters the image has. A link counts as what it links to: only a start shows more. */
+/*
+ * Note which interpreters the image has. A symbolic link counts as an interpreter: only a start
+ * shows whether its target is one.
+ */
 static void look_for_languages(struct image_use *g, int root)
 {
 	static const char *const dirs[] = { "usr/local/bin", "usr/bin", "bin" };

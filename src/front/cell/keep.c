@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keep.c - Give descriptors to the keeper, and take over those of a former front.
+ * keep.c - Gives descriptors to the keeper, and takes over those of a former front.
  *
- * Sending blocks, for a moment, because the keeper only waits for messages. A front whose keeper is
- * gone ends (main/front.c): the socket is shut down, and the loop sees that. If a message cannot be
- * sent, or the keeper does not read for SEND_S, leave_to_next() ends this front.
+ * Sending blocks, but only for a moment, because the keeper does nothing but wait for messages. A
+ * front whose keeper is gone ends (main/front.c): the socket is shut down, and the loop reports
+ * that. If a message cannot be sent for another reason, or the keeper does not read for SEND_S
+ * seconds, leave_to_next() ends this front.
  */
 #include "front/cell/keep.h"
 
@@ -59,7 +60,10 @@ static int take_box(struct keep *k, uint32_t key, const int *fds, size_t n, stru
 	return 0;
 }
 
-/* One message. Return: 1 for the last, 0, or -errno. */
+/*
+ * Receive one message of the handover. Return: 1 after the last, 0 if more follow, or -errno with
+ * @e.
+ */
 static int hear(struct keep *k, struct err *e)
 {
 	struct keeper_msg m;
@@ -106,7 +110,7 @@ int keep_open(struct keep *k, struct err *e)
 		return err_set(e, -errno, KEEPER_ENV ": there is no keeper; unset it");
 	k->watch.fd = KEEPER_FD;
 	k->pid = getppid();
-	fd_many(); /* before they come */
+	fd_many(); /* before the descriptors arrive */
 	while (r == 0)
 		r = hear(k, e);
 	return r < 0 ? r : 0;
@@ -148,9 +152,9 @@ void keep_done(struct keep *k)
 /* ---- sending ------------------------------------------------------------------------------- */
 
 /*
- * The keeper lives, and messages to it fail: for lack of memory, for instance. An orderly end would
- * wait for a warden whose descriptors the keeper holds; going on would leave too little for the
- * next front. So this front ends, and the next one begins now.
+ * End this front, because messages to a living keeper fail: for lack of memory, for instance. An
+ * orderly end would wait for a warden whose descriptors the keeper holds; going on would leave too
+ * little for the next front. So this front exits at once, and the next one begins now.
  */
 static _Noreturn void leave_to_next(const char *what, int error)
 {
@@ -170,7 +174,7 @@ static void say(struct keep *k, enum keeper_op op, uint32_t key, const int *fds,
 	if (r == 0 || r == -ETOOMANYREFS) /* too many descriptors in flight: not kept */
 		return;
 	if (r != -EPIPE && r != -ECONNRESET)
-		leave_to_next("telling it", -r);
+		leave_to_next("sending", -r);
 	(void)shutdown(k->watch.fd, SHUT_RDWR);
 }
 
@@ -204,7 +208,7 @@ int keep_hear(struct keep *k, int *ret_fd, int *ret_errno)
 		    m.key < KEEPER_FILE_MAX_ && n_fds <= 1;
 
 	if (n < 0 && n != -ECONNRESET)
-		leave_to_next("hearing it", (int)-n);
+		leave_to_next("receiving", (int)-n);
 	for (size_t i = 0; !good && n > 0 && i < n_fds; i++)
 		fd_close(fds[i]);
 	*ret_fd = good && n_fds == 1 ? fds[0] : -1;
@@ -280,7 +284,7 @@ const char *keep_check(const struct keeper_slot *s)
 		return "its id";
 	if (s->executions > INT64_MAX || s->expires_ms > INT64_MAX / 1000000)
 		return "its numbers";
-	if (s->names >= CELL_SETTLE / 2) /* more will follow */
+	if (s->names >= CELL_SETTLE / 2) /* more ids will follow */
 		return "its names";
 	if (s->gauges >> GAUGE_MAX_)
 		return "its gauges";
@@ -288,7 +292,7 @@ const char *keep_check(const struct keeper_slot *s)
 		const struct keeper_kernel *c = &s->kernels[i];
 
 		wrong = check_kernel(c, i, s->names);
-		/* Two kernels of one name would get reports about each other's end. */
+		/* Two kernels with one id would get reports about each other's end. */
 		for (size_t j = 0; j < i && !wrong; j++)
 			if (c->state && s->kernels[j].state && c->command &&
 			    c->command == s->kernels[j].command)

@@ -59,7 +59,7 @@ static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
 	json_int_t pid = json_integer_value(json_object_get(m, "pid"));
 	const char *version = json_string_value(json_object_get(m, "version"));
 
-	if (version) /* only shown: code of the image reports it */
+	if (version) /* only for display: code of the image reports it */
 		(void)snprintf(r->image->versions[s->language->id], sizeof(r->image->versions[0]),
 			       "%.31s", version);
 	s->pid = pid > 1 && pid < 1 << 22 ? (int)pid : 0;
@@ -97,8 +97,9 @@ static void on_closed_late(struct timer *t)
 }
 
 /*
- * It closed its channel, or broke the protocol. It is killed, and the report of its end follows. A
- * closed channel mostly means that the process just died: then its exit status is the answer.
+ * The kernel broke the protocol, or closed its channel. It is killed, and the report of its end
+ * follows. A closed channel mostly means that the process just died: then its exit status is the
+ * answer.
  */
 static void on_broken(struct kernel_pipes *k, const char *why, bool closed)
 {
@@ -139,7 +140,7 @@ void kernel_init(struct kernel *s, struct cell *r, const struct language *l)
 		s->ends[i] = -1;
 }
 
-/* Close what the warden sent for a warm start: it is not needed any more, or has failed. */
+/* Close the descriptors that the warden sent for a warm start, which is complete or has failed. */
 static void drop_warm(struct kernel *s)
 {
 	timer_cancel(&s->warm);
@@ -186,7 +187,7 @@ void kernel_ended(struct kernel *s, int status)
 	kernel_clear(s);
 	if (!starting)
 		r->ops->kernel_ended(r, s, status);
-	else if (s->killed && !s->why) /* by us, together with something else */
+	else if (s->killed && !s->why) /* by the front, with everything in the cell */
 		cell_start(r, s->language);
 	else if (r->want_python)
 		r->ops->failed(r, "the kernel ended before it was ready");
@@ -205,7 +206,7 @@ static void on_status(struct warden_call *c, const struct warden_reply *reply, i
 	if (reply->code < 0 || s->state == KERNEL_EMPTY)
 		return; /* the cell is ending, too, and its channel reports that */
 	if (reply->usage.kernel != KERNEL_ENDED) {
-		/* Dead, but the warden has not waited for it yet: ask again. */
+		/* The kernel is dead, but the warden has not waited for it yet: ask again. */
 		(void)warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_USAGE, r->handle,
 					   0, NULL);
 		return;
@@ -315,7 +316,7 @@ bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *f
 	s->pidfd = (struct watch){
 		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
 	};
-	/* Without the watch its end would not be noticed: then it has to end now. */
+	/* Without the watch the end of the kernel would not be noticed: then it has to end now. */
 	if (loop_add(s->cell->cells->loop, &s->pidfd, &e) < 0)
 		s->why = "the kernel could not be watched";
 	return true;

@@ -22,18 +22,25 @@ void kernel_started(struct kernel *s, int *fds, size_t n_fds);
 void kernel_failed(struct kernel *s, const struct init_failed *f);
 void kernel_ended(struct kernel *s, int status);
 
-/* kernel_join() - A kernel of a former front (KEEPER_KERNEL); @fds are the kernel's when this is
- * true. */
+/*
+ * kernel_join() - Take over a kernel of a former front (KEEPER_KERNEL). True: the kernel owns @fds.
+ */
 bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n);
-/* A kernel that settles was busy for a former front; kernel_ready, kernel_ended or gone follows. */
+/*
+ * For a kernel that settles: it was busy for a former front. kernel_ready, kernel_ended or gone
+ * follows.
+ */
 void kernel_unsettle(struct kernel *s); /* idempotent */
 void kernel_settled(struct kernel *s);  /* pid 1 answered CELL_SETTLE */
 void kernel_settle_message(struct kernel *s, const char *type, json_t *m);
 
-/* kernel_acknowledge() - A display has been read: the kernel may send the next one. */
+/* kernel_acknowledge() - Acknowledge a display: the kernel may send the next one. */
 void kernel_acknowledge(struct kernel *s);
 
-/* kernel_keep() - Leave a kernel that is ready with the keeper, if its cell is. Both idempotent. */
+/*
+ * kernel_keep() - Store the pipes of a kernel that is ready with the keeper, if its cell is stored
+ * there. kernel_unkeep() - Remove them. Both are idempotent.
+ */
 void kernel_keep(struct kernel *s);
 void kernel_unkeep(struct kernel *s);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_pipes.c - Reading and writing a kernel's pipes.
+ * kernel_pipes.c - Reads and writes a kernel's pipes.
  *
- * Pid 1 of the cell or the warden made the pipes, and a process of the cell may hold our ends too:
- * they are checked when they arrive, and read and written so that no flag of a pipe can block the
- * daemon (base/foreign.h). A control line that is not complete yet costs at most KERNEL_LINE_MAX,
- * and much less when no execution runs; output is handed up as it comes, and the receiver bounds
- * it.
+ * Pid 1 of the cell or the warden made the pipes, and a process of the cell may hold the front's
+ * ends too: they are checked when they arrive, and read and written so that no flag of a pipe can
+ * block the daemon (base/foreign.h). A control line that is not complete yet costs at most
+ * KERNEL_LINE_MAX, and much less when no execution runs; output is passed on as it arrives, and the
+ * receiver bounds it.
  *
- * Order: a message is handed up after the output that was in the pipes before it. If the receiver
- * pauses the kernel meanwhile, the line waits, with all that is behind it, and nothing is read: the
+ * Order: a message is passed on after the output that was in the pipes before it. If the receiver
+ * pauses the kernel meanwhile, the line waits, with everything behind it, and nothing is read: the
  * pipes fill up, and the kernel waits as it would for a slow terminal.
  */
 #include "front/cell/kernel_pipes.h"
@@ -44,14 +44,14 @@ static void broken(struct kernel_pipes *k, const char *why, bool closed)
 	k->ops->broken(k, why, closed);
 }
 
-/* After something large was there: an idle kernel is to be small. */
+/* Free the memory of something large: an idle kernel should take little. */
 static void shrink(struct buf *b)
 {
 	if (b->cap > 4 * CHUNK && b->len < CHUNK)
 		buf_trim(b);
 }
 
-/* ---- bytes that are kept ------------------------------------------------------------------- */
+/* ---- limits of an idle kernel -------------------------------------------------------------- */
 
 static size_t left(const struct kernel_pipes *k)
 {
@@ -88,7 +88,10 @@ void kernel_idle(struct kernel_pipes *k, bool idle)
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-/* Until it would block or is paused, at most *@budget bytes; *@budget is 0 when it would block. */
+/*
+ * Read and pass on output until the pipe is empty or paused, at most *@budget bytes. An empty pipe
+ * sets *@budget to 0.
+ */
 static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *budget)
 {
 	static char chunk[CHUNK];
@@ -122,7 +125,7 @@ static void on_stream(struct watch *w, uint32_t events)
 	read_stream(k, w == &k->streams[STREAM_STDOUT] ? STREAM_STDOUT : STREAM_STDERR, &budget);
 }
 
-/* ---- control ------------------------------------------------------------------------------- */
+/* ---- control messages ---------------------------------------------------------------------- */
 
 static void one_line(struct kernel_pipes *k, const char *text, size_t len)
 {
@@ -137,12 +140,12 @@ static void one_line(struct kernel_pipes *k, const char *text, size_t len)
 	k->joined = false;
 	if (type)
 		k->ops->message(k, type, m);
-	else if (!torn) /* the end of a message is never a message: its quotes are escaped */
+	else if (!torn) /* half a line is never a message: its quotes are escaped */
 		broken(k, "the kernel sent a line that is not a message", false);
 	json_decref(m);
 }
 
-/* Output that was printed before the line at hand. Return: whether all of it was handed up. */
+/* Pass on the output that was printed before the current line. Return: whether all of it was. */
 static bool put_output_first(struct kernel_pipes *k)
 {
 	if (!k->held)
@@ -156,7 +159,7 @@ static bool put_output_first(struct kernel_pipes *k)
 	return true;
 }
 
-/* All complete lines. A handler may detach the kernel: then k->over is set. */
+/* Handle all complete lines. A handler may detach the kernel: then k->over is set. */
 static void take_lines(struct kernel_pipes *k)
 {
 	size_t begin = 0;
@@ -223,8 +226,9 @@ static void on_control(struct watch *w, uint32_t events)
 }
 
 /*
- * The other end of its input is closed. Mostly the kernel just died, and the cell reports its end.
- * If it is still there a moment later it is broken: every execution would wait until its deadline.
+ * The other end of the kernel's input is closed. Mostly the kernel just died, and the cell reports
+ * its end. If it still lives a moment later, it is broken: every execution would wait until its
+ * deadline.
  */
 static void went_deaf(struct kernel_pipes *k)
 {
@@ -290,7 +294,7 @@ static void on_writable(struct watch *w, uint32_t events)
 void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json)
 {
 	if (k->over || k->deaf || k->in.fd < 0 || !k->in.loop)
-		return; /* it is ending, which the cell reports */
+		return; /* the kernel is ending, which the cell reports */
 	if (json->err || buf_append(&k->pending, json->data, json->len) < 0 ||
 	    buf_puts(&k->pending, "\n") < 0) {
 		broken(k, "the kernel does not read what it is sent", false);
@@ -300,7 +304,7 @@ void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json)
 	check_idle(k);
 }
 
-/* ---- stop and go --------------------------------------------------------------------------- */
+/* ---- pause and drain ----------------------------------------------------------------------- */
 
 void kernel_pipes_drain(struct kernel_pipes *k)
 {
@@ -325,8 +329,8 @@ static void on_resume(struct deferred *d)
 }
 
 /*
- * Watches are removed, and not only set to no events: the loop would report the end of a paused
- * pipe again and again.
+ * Removes the watches, and does not only clear their events: the loop would report the end of a
+ * paused pipe again and again.
  */
 void kernel_pipes_pause(struct kernel_pipes *k, bool pause)
 {

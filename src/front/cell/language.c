@@ -34,7 +34,7 @@ const struct language *language_find(const char *name)
 	return NULL;
 }
 
-/* Beside our own executable in a build tree, in libexecdir when installed. */
+/* The directory is beside this executable in a build tree, and in libexecdir when installed. */
 static int open_guest_dir(char *path, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", path, size - sizeof("guest"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * language.h - The languages that kernels speak, and how an interpreter of each is started.
+ * language.h - The languages of kernels, and how the interpreter of each is started.
  */
 #ifndef CAISSON_FRONT_LANGUAGE_H
 #define CAISSON_FRONT_LANGUAGE_H
@@ -20,15 +20,18 @@ struct language {
 
 extern const struct language languages[LANG_MAX_];
 
-/* language_find() - By name or alias, any case. NULL when there is no such language. */
+/* language_find() - Find a language by name or alias, in any case. NULL: unknown language. */
 const struct language *language_find(const char *name);
 
-/* The drivers, opened before the jail. */
+/* The drivers of the interpreters, opened before the jail. */
 struct drivers {
 	int fd[LANG_MAX_];
 };
 
-/* drivers_open() - From the directory "guest" beside our own executable. */
+/*
+ * drivers_open() - Open the drivers, in the directory "guest" beside this executable or in
+ * libexecdir.
+ */
 int drivers_open(struct drivers *d, struct err *e);
 
 #endif

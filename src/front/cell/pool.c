@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c - Keep as many cells ready as requests are likely to need before new ones can be made. */
+/*
+ * pool.c - Keeps as many cells ready as requests are likely to need before new ones can be made.
+ *
+ * The target is the number of python cells that were taken in one of the last two ticks, but at
+ * least the configured number. on_refill() makes the cells that are missing, a few at a time; a
+ * tick ends one cell that is too many.
+ */
 #include "front/cell/pool.h"
 
 #include <stdio.h>
@@ -32,7 +38,7 @@ static struct pool_row *row_of(struct pool *p, const struct cell *r)
 	return r->holder == &p->rows[POOL_PYTHON] ? &p->rows[POOL_PYTHON] : &p->rows[POOL_PLAIN];
 }
 
-/* MemAvailable counts the page cache too, which sysinfo() does not tell. */
+/* MemAvailable includes the page cache, which sysinfo() does not report. */
 static bool memory_low(const struct pool *p)
 {
 	static const char key[] = "MemAvailable:";
@@ -69,8 +75,10 @@ static void gauges(const struct pool *p)
 	metric_set(G_CELLS, p->cells->n);
 }
 
-/* No cell could be made: one request that waits is refused, the others get the next try, after a
- * while. */
+/*
+ * A cell could not be made: refuse one request that waits; the others get the next try, after a
+ * while.
+ */
 static void not_made(struct pool *p, struct pool_row *s, const char *message)
 {
 	struct want *w = s->wants;
@@ -103,7 +111,7 @@ static bool make(struct pool *p, enum pool_kind kind)
 
 static void remove_ready(struct cell *r);
 
-/* Made under a policy that gave other mounts to each caller. */
+/* Whether the cell was made under an earlier policy, which gave other mounts to each caller. */
 static bool is_stale(const struct cell *r)
 {
 	return !mount_set_equal(&r->mounts, &r->cells->mounts->pooled);
@@ -177,7 +185,7 @@ static void poke_later(struct pool *p)
 		timer_after(p->cells->loop, &p->later, LATER_NS);
 }
 
-/* ---- cells in the making ------------------------------------------------------------------- */
+/* ---- cells that are being made ------------------------------------------------------------- */
 
 static void give(struct pool *p, struct pool_row *s)
 {
@@ -236,7 +244,7 @@ static void on_failed(struct cell *r, const char *message)
 	not_made(p, s, why);
 }
 
-/* A ready cell died or is stale: it is replaced. */
+/* Replace a ready cell that died or is stale. */
 static void remove_ready(struct cell *r)
 {
 	struct pool *p = &r->image->pool;
@@ -294,7 +302,7 @@ static const struct cell_ops pool_ops = {
 	.gone = on_gone,
 };
 
-/* ---- wants --------------------------------------------------------------------------------- */
+/* ---- waiting requests ---------------------------------------------------------------------- */
 
 void pool_want(struct pool *p, struct want *w)
 {

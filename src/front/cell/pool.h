@@ -2,11 +2,11 @@
 /*
  * pool.h - Cells of one image that are ready before a request needs them.
  *
- * Two kinds: with a python kernel that waits for its first line, and without a kernel, for the
- * other languages. A cell leaves the pool once and never comes back. Taking one only schedules its
- * replacement, which is made when nothing else has to be done at once. The number of ready cells
- * follows the number of those that were taken lately, within bounds and while the machine has
- * memory.
+ * There are two kinds: cells with a python kernel that waits for its first line, and cells without
+ * a kernel, for the other languages. A cell leaves the pool once and never comes back. Taking one
+ * only schedules its replacement, which is made when nothing else has to be done at once. The
+ * number of ready cells follows the number of cells that were taken lately, within bounds and while
+ * the machine has memory.
  */
 #ifndef CAISSON_FRONT_POOL_H
 #define CAISSON_FRONT_POOL_H
@@ -25,7 +25,7 @@ struct want {
 	bool python;
 	bool queued;
 	size_t made_before;                          /* n_made of its row when it began to wait */
-	void (*got)(struct want *w, struct cell *r); /* @r is the asker's */
+	void (*got)(struct want *w, struct cell *r); /* @r is the caller's now */
 	void (*failed)(struct want *w, const char *message);
 	void *arg;
 	struct want *next;
@@ -36,7 +36,7 @@ enum pool_kind { POOL_PLAIN, POOL_PYTHON, POOL_KINDS };
 struct pool_row {
 	struct cell *cells; /* ready */
 	size_t n_ready, n_making, n_wanted;
-	size_t n_made; /* became ready, in all */
+	size_t n_made; /* cells that became ready, in all */
 	struct want *wants, **wants_tail;
 };
 
@@ -44,7 +44,7 @@ struct pool {
 	struct cells *cells;
 	struct image_use *image;
 	struct pool_row rows[POOL_KINDS];
-	size_t taken, taken_before; /* python cells in this tick and in the last */
+	size_t taken, taken_before; /* python cells taken in this tick and in the last */
 	struct timer tick, back_off, later;
 	struct deferred refill;
 	bool stopped;
@@ -52,17 +52,21 @@ struct pool {
 };
 
 void pool_start(struct pool *p, struct image_use *g);
-void pool_stop(struct pool *p);        /* ends all cells in it */
-bool pool_quiet(const struct pool *p); /* after that: none is being made any more */
+void pool_stop(struct pool *p); /* ends all cells in it */
+/* pool_quiet() - After pool_stop(): whether no cell is being made any more. */
+bool pool_quiet(const struct pool *p);
 
-/* pool_want() - A cell now (got is called at once) or as soon as there is one. */
+/*
+ * pool_want() - Get a cell: got is called at once, or as soon as a cell is ready; or failed is
+ * called. The caller keeps @w until then.
+ */
 void pool_want(struct pool *p, struct want *w);
 void pool_unwant(struct pool *p, struct want *w); /* idempotent */
 
-/* pool_stuck() - Cells are being made, and none has become ready since @w began to wait. */
+/* pool_stuck() - Whether cells are being made, and none has become ready since @w began to wait. */
 bool pool_stuck(const struct pool *p, const struct want *w);
 
-/* pool_poke() - Something changed (a zygote is ready): see whether cells have to be made. */
+/* pool_poke() - After a change (a zygote is ready): check soon whether cells have to be made. */
 void pool_poke(struct pool *p);
 size_t pool_target(const struct pool *p);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warden_link.c - The warden as a service, and answers that no asker waits for any more. */
+/*
+ * warden_link.c - The warden as a service (service_link.h), and the cleanup of replies that no
+ * caller waits for.
+ */
 #include "front/cell/warden_link.h"
 
 #include <errno.h>
@@ -39,7 +42,7 @@ static void receive(struct service_link *s, void *message, int *fds, size_t n_fd
 	if (c)
 		c->fn(c, r, fds, n_fds);
 	else if (r->code == 0 && r->op == WARDEN_CREATE)
-		warden_link_drop_cell(l, r->cell); /* made for an asker that left meanwhile */
+		warden_link_drop_cell(l, r->cell); /* its caller has gone */
 	else if (r->code == 0 && r->op == WARDEN_ZYGOTE)
 		(void)warden_link_ask_cell(l, NULL, WARDEN_RETIRE, 0, r->zygote, NULL);
 }

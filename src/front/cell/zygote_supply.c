@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote_supply.c - Get a zygote from the warden, send it the modules to load, and replace it when
- * it dies. */
+/*
+ * zygote_supply.c - Gets a zygote from the warden, sends it the modules to load, and replaces it
+ * when it dies.
+ *
+ * The warden replies with a status socket. The zygote sends one message on it, when it has loaded
+ * its modules; the end of the socket is the end of the zygote. After each failure in a row the
+ * supply waits longer before it requests the next one, from AGAIN_MIN_NS to AGAIN_MAX_NS.
+ */
 #include "front/cell/zygote_supply.h"
 
 #include <errno.h>
@@ -36,7 +42,10 @@ static void on_again(struct timer *t)
 	ask(t->arg);
 }
 
-/* There is no zygote. Kernels start cold until the next one is ready. */
+/*
+ * The zygote is gone, or could not be made: request another after a while. Kernels start cold until
+ * that is ready.
+ */
 static void lost(struct zygote_supply *n, const char *why)
 {
 	if (n->zygote)
@@ -133,7 +142,10 @@ static int send_preload(struct zygote_supply *n)
 
 static void retire(struct zygote_supply *n, uint32_t zygote);
 
-/* It takes long to load: requests that wait get cold kernels. It may still come, or it hangs. */
+/*
+ * The zygote takes long to load: requests that wait get cold kernels. If it is not ready at the
+ * second timeout either, it is replaced.
+ */
 static void on_patience(struct timer *t)
 {
 	struct zygote_supply *n = t->arg;
@@ -166,7 +178,7 @@ static void on_made(struct warden_call *c, const struct warden_reply *r, int *fd
 	n->status = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_status, .arg = n };
 	fds[0] = -1;
 	if (send_preload(n) < 0 || loop_add(n->cells->loop, &n->status, &e) < 0) {
-		lost(n, "the zygote could not be told what to load");
+		lost(n, "the list of modules could not be sent to the zygote");
 		return;
 	}
 	n->patience = (struct timer){ .fn = on_patience, .arg = n };
@@ -197,7 +209,7 @@ static void on_retired(struct warden_call *c, const struct warden_reply *r, int 
 	(void)c;
 	(void)r;
 	(void)fds;
-	(void)n; /* its status socket tells */
+	(void)n; /* its status socket reports the end */
 }
 
 static void retire(struct zygote_supply *n, uint32_t zygote)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote_supply.h - Keeps the zygote of the image `host` alive: asked for at the start, replaced
- * when it dies.
+ * zygote_supply.h - Keeps a zygote of the image `host` alive: requests it at the start, and
+ * replaces it when it dies.
  *
- * While there is none (it is loading its modules, it died), and for every other image, kernels
- * start cold through the cell's pid 1: slower, but always possible. Requests do not wait long for a
- * zygote that loads or hangs.
+ * While there is no zygote (it is loading its modules, or it died), and for every other image,
+ * kernels start cold through the cell's pid 1: slower, but always possible. Requests do not wait
+ * long for a zygote that loads or hangs.
  */
 #ifndef CAISSON_FRONT_ZYGOTE_SUPPLY_H
 #define CAISSON_FRONT_ZYGOTE_SUPPLY_H
@@ -24,27 +24,30 @@ struct zygote_supply {
 	struct image_use *image;
 	uint32_t zygote; /* handle when it is ready, otherwise 0 */
 	uint32_t made;   /* handle while it loads */
-	bool settled;    /* ready, or it is known that there will be none for now */
+	bool settled;    /* ready, or known not to be ready for now */
 	struct watch status;
 	struct warden_call call, retire_call;
 	struct timer again;
-	struct timer patience; /* for one that loads */
+	struct timer patience; /* limit for a zygote that loads */
 	unsigned int failures; /* in a row, for the back-off */
 	uint64_t restarts;
 	char version[32];         /* of the interpreter */
-	char problem[256];        /* why there is none; empty when there is */
+	char problem[256];        /* why there is no zygote; empty if there is one */
 	char preload_failed[512]; /* modules that could not be imported, and why */
-	/* It became ready, or failed: called each time. */
+	/* Called each time the zygote became ready or failed. */
 	void (*on_change)(struct zygote_supply *n);
 };
 
-/* zygote_supply_start() - Have a zygote, when @g is the image host; kernels of others always start
- * cold. */
+/*
+ * zygote_supply_start() - Request a zygote, if @g is the image host; kernels of other images always
+ * start cold.
+ */
 void zygote_supply_start(struct zygote_supply *n, struct image_use *g);
+/* zygote_supply_stop() - Forget the zygote, and request no other. */
 void zygote_supply_stop(struct zygote_supply *n);
 void zygote_supply_retire(struct zygote_supply *n); /* stop, and end the zygote with its image */
 
-/* zygote_supply_replace() - The zygote does not answer: end it, and have another. */
+/* zygote_supply_replace() - End a zygote that does not answer, and get another. */
 void zygote_supply_replace(struct zygote_supply *n);
 
 #endif
