@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adopt.c - Who of the former front's sandboxes lives on.
+ * adopt.c - Decides which sandboxes of the former front live on.
  *
- * Theory of operation. The table says which sandboxes had a cell and in which state their kernels
- * were; the keeper has handed over their descriptors; the store says what they are. A sandbox is
- * adopted when all three agree. Each cell that is taken is claimed from the warden, and then the
- * rest is asked for to be ended (WARDEN_REST): cells of the pool, of sandboxes without a name,
- * those that were being made, and those that the table does not know. So nothing is left over,
- * whatever was written there.
+ * Theory of operation. The keeper's table shows which sandboxes had a cell and in which state their
+ * kernels were; the keeper has handed over their descriptors; the store has their specs. A sandbox
+ * is adopted if all three agree. The front claims the cell of each adopted sandbox from the warden,
+ * and then asks the warden to end the rest (WARDEN_REST): cells of the pool and of sandboxes
+ * without a name, cells that were being made, and cells that the table does not have. So nothing is
+ * left over, whatever the table contains.
  */
 #include "front/sandbox/adopt.h"
 
@@ -52,7 +52,7 @@ static void look(struct sandboxes *sandboxes, int i)
 	memcpy(&to->was, slot, sizeof(to->was));
 	wrong = keep_check(&to->was);
 	if (!wrong && is_double(a, &to->was))
-		wrong = "another one like it";
+		wrong = "the same id or cell as another slot";
 	if (wrong)
 		log_event(LOG_LEVEL_WARNING, "slot_damaged", F_INT("slot", i),
 			  F_STR("what", wrong));
@@ -135,7 +135,7 @@ static void end_the_rest(struct sandboxes *sandboxes)
 		free(c);
 }
 
-/* What the store has of each: those that could not be had are lost, and it says why. */
+/* Record the outcome: sandboxes that were adopted, and those that are lost, with the reason. */
 static void write_down(struct sandboxes *sandboxes)
 {
 	const struct adopt *a = sandboxes->adopt;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adopt.h - A front that was killed is followed by one that goes on with its sandboxes.
+ * adopt.h - Goes on with the sandboxes of a front that was killed.
  *
- * adopt_open() before the store is read, sandbox_restore() with what it found, adopt_close() when
- * all records have been looked at. All of it in the jail: what is looked at was written by a
- * process that may have been taken over.
+ * The calls: adopt_open() before the store is read, adopt_sandbox() for each sandbox that
+ * sandbox_restore() made of a record, adopt_close() after the last record. All of it happens in the
+ * jail: an attacker may have taken over the process that wrote the data.
  */
 #ifndef CAISSON_FRONT_ADOPT_H
 #define CAISSON_FRONT_ADOPT_H
@@ -18,11 +18,11 @@
 struct sandbox;
 struct sandboxes;
 
-/* A slot that makes sense. */
+/* A slot that passed the checks. */
 struct adoptee {
 	int slot;
 	bool taken;
-	struct keeper_slot was; /* a copy: nobody else can change it */
+	struct keeper_slot was; /* a copy, which no other process can change */
 };
 
 struct adopt {
@@ -33,15 +33,19 @@ struct adopt {
 	struct timer settled;
 };
 
-/* adopt_open() - @warden: whether it is the former front's warden that we have: otherwise nothing
- * can be adopted. */
+/*
+ * adopt_open() - Copy and check the slots. @warden: whether this front has the warden of the former
+ * one; otherwise nothing can be adopted.
+ */
 void adopt_open(struct sandboxes *sandboxes, bool warden);
 
-/* adopt_sandbox() - @s is of a record that says running. True: it does. Otherwise s->reason says
- * why not. */
+/*
+ * adopt_sandbox() - Take over @s, which runs according to its record. False: it does not run any
+ * more; if it had a slot, s->reason has the cause.
+ */
 bool adopt_sandbox(struct sandboxes *sandboxes, struct sandbox *s);
 
-/* adopt_close() - Whatever was not adopted is ended, here, at the keeper and at the warden. */
+/* adopt_close() - End everything that was not adopted, here, at the keeper and at the warden. */
 void adopt_close(struct sandboxes *sandboxes);
 
 #endif

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* audit.c - Lines for the ledger, records for the store. */
+/*
+ * audit.c - Writes lines of the ledger, and records of the store.
+ *
+ * Each event is a line of the ledger. The store has one record for each named sandbox, with its
+ * present state, from which audit_open() restores the sandbox after a restart.
+ */
 #include "front/sandbox/audit.h"
 
 #include <errno.h>
@@ -37,7 +42,7 @@ struct ledger *audit_ledger(const struct sandbox *s)
 static int refuse(struct refusal *r, const char *what, const struct err *e)
 {
 	(void)refusal_set(r, REFUSAL_UNAVAILABLE, "not_recorded", NULL, NULL,
-			  "%s can not be written, so nothing is done: %.200s", what, e->msg);
+			  "%s cannot be written, so nothing is done: %.200s", what, e->msg);
 	r->retry_after_s = RETRY_S;
 	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", what), F_STR("why", e->msg));
 	return -1;
@@ -45,7 +50,10 @@ static int refuse(struct refusal *r, const char *what, const struct err *e)
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-/* Values of variables may be secrets: of those the spec in it has the names alone. */
+/*
+ * Write the record of a sandbox. Its spec has only the names of variables, because their values may
+ * be secrets.
+ */
 static int put(struct sandbox *s, struct err *e)
 {
 	char *labels = json_dumps(s->spec.labels, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -89,8 +97,8 @@ static int restore(const struct store_sandbox *b, void *arg)
 	struct workspace_use was = workspace_use_recall(json_object_get(body, "workspace"));
 	int r = body ? sandbox_spec_parse(sandboxes->admission, b->owner, body, &spec, &why) : -1;
 
-	if (body && r < 0) { /* servers that the configuration has no more are no reason to forget
-				the rest */
+	/* The configuration may not have its servers any more: take the rest without them. */
+	if (body && r < 0) {
 		(void)json_object_del(body, "servers");
 		(void)json_object_del(body, "tools");
 		(void)json_object_del(body, "project");
@@ -192,8 +200,10 @@ static void dump_into(struct buf *b, const json_t *v, const char *none)
 	json_alloc_free(text);
 }
 
-/* An event with what the sandbox is after its own fields. Lists may be long: they come last, so
- * that a line too full for one has the rest. */
+/*
+ * Append an event with its own fields and then the spec of the sandbox. Lists may be long: they
+ * come last, so that a line that has no room for them has the rest.
+ */
 static int record_spec(const struct sandbox *s, const char *event, const struct ledger_field *own,
 		       size_t n, struct err *e)
 {
@@ -352,7 +362,7 @@ void audit_egress_event(struct ledger *ledger, const struct audit_whose *w,
 		complain_of(w->owner, w->sandbox, &e);
 }
 
-/* ---- what runs ----------------------------------------------------------------------------- */
+/* ---- executions ---------------------------------------------------------------------------- */
 
 int audit_begin(struct sandbox *s, const char *id, const char *what, const char *text, size_t len,
 		uint64_t timeout_ms, struct refusal *ret)
@@ -366,7 +376,8 @@ int audit_begin(struct sandbox *s, const char *id, const char *what, const char 
 					    .fields = own,
 					    .n = ARRAY_SIZE(own) };
 	struct err e = { 0 };
-	/* One without a name was made for this alone, and no other line tells what it is. */
+	/* A sandbox without a name was made for this execution alone, and no other line has its
+	 * spec. */
 	int r = s->name[0] ? ledger_append(audit_ledger(s), &event, &e) :
 			     record_spec(s, "execution.begin", own, ARRAY_SIZE(own), &e);
 

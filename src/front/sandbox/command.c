@@ -2,10 +2,10 @@
 /*
  * command.c - The life of one command, event by event.
  *
- * Several commands run in a cell side by side, so what one used is what wait says about it, not
- * what the cell's counters say. These are asked only why a command failed: whether the cell ran out
- * of memory or processes while it ran. A deadline is an interrupt to its process group first, then
- * the end of it.
+ * Several commands run in a cell side by side, so the usage of one comes from wait(2), not from the
+ * counters of the cell. These are read only to explain why a command failed: whether the cell ran
+ * out of memory or processes while it ran. At a deadline the process group of the command is
+ * interrupted first, and killed after a grace.
  */
 #include "front/sandbox/command.h"
 
@@ -24,7 +24,7 @@
 #include "front/sandbox/sandboxes.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
-#define KILL_NS (5 * CLOCK_NS_PER_S)  /* from the kill to giving up on it */
+#define KILL_NS (5 * CLOCK_NS_PER_S)  /* from the kill to giving the command up */
 #define AGAIN_NS (20 * CLOCK_NS_PER_MS)
 #define RETRY_S 1u
 
@@ -44,7 +44,7 @@ static void let_go(struct command *c)
 	command_io_close(c);
 }
 
-/* Its last word. The owner may free it. */
+/* Report the end. The owner may free the command in this call. */
 static void done(struct command *c)
 {
 	let_go(c);
@@ -102,8 +102,8 @@ static void conclude(struct command *c)
 	o->started = o->api = true;
 	o->wall_hit = c->wall_hit;
 	o->wall_limit_ms = c->timeout_ms;
-	/* From when pid 1 was asked: its own clock begins after the program was loaded, which has
-	 * taken processor time already. */
+	/* Time counts from the request to pid 1: the clock of pid 1 begins after the program was
+	 * loaded, which has taken processor time already. */
 	o->wall_ns = c->ended_ns - (c->asked_ns ? c->asked_ns : c->started_ns);
 	o->interrupted = c->stopped;
 	o->stdout_bytes = c->bytes[COMMAND_STDOUT];
@@ -119,7 +119,7 @@ static void conclude(struct command *c)
 		o->usage.cpu_ns = o->exit.user_ns + o->exit.system_ns;
 		o->usage.memory_peak = o->exit.maxrss_bytes;
 		o->usage.throttled_ns = 0;
-		/* But for this one, which nobody counts for a command: it is the sandbox's. */
+		/* Except this one, which is counted for the cell alone: it is the sandbox's. */
 		if (c->cell && gauges_read(&c->cell->gauges, &cell))
 			o->usage.pids_peak = cell.pids_peak;
 	}
@@ -137,7 +137,7 @@ static void on_usage(struct warden_call *call, const struct warden_reply *reply,
 	(void)n;
 	if (reply->code == 0)
 		*u = reply->usage;
-	/* Killed by none of us: perhaps with its cell, which takes a moment to be seen. */
+	/* Killed, but not by the front: perhaps with its cell, whose end takes a moment to show. */
 	if (WIFSIGNALED(c->outcome.exit.status) && WTERMSIG(c->outcome.exit.status) == SIGKILL &&
 	    u->end == CELL_RUNNING && u->oom_kills == 0 && !c->asked_again) {
 		c->asked_again = true;
@@ -161,7 +161,10 @@ static void ask_usage(struct timer *t)
 		conclude(c);
 }
 
-/* It has ended. Whoever it left behind in its group ends with it, unless it may stay. */
+/*
+ * The program has ended. Processes that it left behind in its group are killed, unless they may
+ * stay.
+ */
 static void judge(struct command *c)
 {
 	bool explained = c->outcome.exit.status == 0 || c->wall_hit || c->stopped;
@@ -178,7 +181,7 @@ static void judge(struct command *c)
 		ask_usage(&c->timer);
 }
 
-/* ---- pid 1's words ------------------------------------------------------------------------- */
+/* ---- reports of pid 1 ---------------------------------------------------------------------- */
 
 static void on_timer(struct timer *t);
 
@@ -223,7 +226,7 @@ static void not_started(struct command *c, const struct init_failed *f, int code
 	done(c);
 }
 
-/* A directory that is not there is the request's fault; a program that is not there is a result. */
+/* A missing directory is an error of the request; a missing program is a result. */
 static void on_failed(struct cell_command *job, const struct init_failed *f)
 {
 	struct command *c = of_job(job);
@@ -248,7 +251,7 @@ static void on_failed(struct cell_command *job, const struct init_failed *f)
 		not_started(c, f, code, e.msg);
 	} else if (f->stage == INIT_STAGE_CWD) {
 		refuse_text(c, REFUSAL_INVALID, "invalid_cwd", "cwd", 0,
-			    "the working directory is not there, or can not be entered");
+			    "the working directory does not exist, or cannot be entered");
 	} else if (f->stage == INIT_STAGE_REQUEST && f->error == EAGAIN) {
 		refuse_text(c, REFUSAL_TOO_MANY, "busy", NULL, RETRY_S,
 			    "too many commands run in this sandbox already");
@@ -266,7 +269,7 @@ static void on_exited(struct cell_command *job, const struct init_exited *x)
 	judge(c);
 }
 
-/* ---- the sandbox's words ------------------------------------------------------------------- */
+/* ---- entering the sandbox ------------------------------------------------------------------ */
 
 static void on_refused_late(struct timer *t)
 {
@@ -293,7 +296,8 @@ static void start(struct command *c)
 					.exited = on_exited };
 	if (cell_exec(c->cell, &c->job, &q, &e) == 0)
 		return;
-	/* Whoever let us in goes on with others: not now. */
+	/* The sandbox that let the command in still goes through its entries: report the refusal
+	 * later. */
 	(void)refusal_set(&c->refusal, REFUSAL_UNAVAILABLE, "sandbox_failed", NULL, NULL, "%.300s",
 			  e.msg);
 	c->refusal.retry_after_s = RETRY_S;
@@ -321,7 +325,7 @@ static void on_refused(struct entry *en, const struct refusal *why)
 	refuse(en->arg, why);
 }
 
-/* The cell is over, and all that ran in it: what it wrote before is in its pipes. */
+/* The cell is over, with everything that ran in it. Output from before is still in the pipes. */
 static void on_gone(struct entry *en, const struct cell_usage *u)
 {
 	struct command *c = en->arg;
@@ -373,7 +377,7 @@ static void interrupt(struct command *c)
 	c->phase = COMMAND_INTERRUPTED;
 	cell_signal(c->cell, &c->job, INIT_TARGET_GROUP, SIGINT);
 	timer_after(c->sandboxes->loop, &c->timer, GRACE_NS);
-	command_resume(c); /* a full pipe must not keep it from hearing */
+	command_resume(c); /* a full pipe must not keep it from handling the signal */
 }
 
 static void on_timer(struct timer *t)
@@ -391,8 +395,8 @@ static void on_timer(struct timer *t)
 		timer_after(c->sandboxes->loop, t, KILL_NS);
 		break;
 	case COMMAND_KILLED:
-		/* It does not even die. Nobody waits for it any longer; the end of its cell will be
-		 * its own. */
+		/* SIGKILL has not ended it. It counts as killed, and no request waits for it any
+		 * longer; it ends with its cell. */
 		c->outcome.exited = true;
 		c->outcome.exit.status = SIGKILL;
 		judge(c);
@@ -419,7 +423,7 @@ void command_stop(struct command *c)
 			    "it was cancelled before it ran");
 		break;
 	case COMMAND_STARTING:
-		c->phase = COMMAND_INTERRUPTED; /* as soon as it is there */
+		c->phase = COMMAND_INTERRUPTED; /* on_started() stops it */
 		c->stopped = SIGINT;
 		break;
 	case COMMAND_RUNNING:

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command.h - One program in a sandbox's cell, from its words to the verdict over it.
+ * command.h - One command: a program that runs in a sandbox's cell, from its arguments to its
+ * result.
  *
  * Life: command_run() -> waiting for a cell -> starting -> running -> (interrupted -> killed) ->
- * judged -> done. done is called exactly once, last, and perhaps from inside command_run(): with
- * refusal.kind set it was not run. The struct is the asker's, who lets go of everything with
- * command_release(), in done or later.
+ * judged -> done. done is called exactly once, last, and perhaps from inside command_run(); if
+ * refusal.kind is set, the program did not run. The struct belongs to the caller, which frees
+ * everything in it with command_release(), in done or later.
  *
- * Output is handed up as it comes, stdout and stderr apart, or together from a terminal. When the
- * program has ended, what is in its pipes by then is all that counts: processes that it left behind
- * and that hold them keep nobody waiting.
+ * Output is passed on as it arrives, stdout and stderr separately, or together from a terminal.
+ * When the program has ended, only the bytes that are in its pipes at that moment count: processes
+ * that it left behind and that hold the pipes delay nothing.
  */
 #ifndef CAISSON_FRONT_COMMAND_H
 #define CAISSON_FRONT_COMMAND_H
@@ -38,7 +39,7 @@ struct command_ops {
 	void (*output)(struct command *c, enum command_stream stream, const char *data, size_t len);
 	/* Whether to stop reading until command_resume(); may be NULL. */
 	bool (*congested)(struct command *c);
-	/* All that waited was read by it; may be NULL. */
+	/* The program has read all input that waited; may be NULL. */
 	void (*input_ready)(struct command *c);
 	void (*done)(struct command *c);
 };
@@ -54,69 +55,88 @@ enum command_phase {
 };
 
 struct command {
-	/* The asker's, before command_run(); the rest is zero. */
+	/* Set by the caller before command_run(); the rest is zero. */
 	const struct command_ops *ops;
 	void *owner;
-	struct command_line line; /* ours from then on */
+	struct command_line line; /* the command's from then on */
 	bool pty;
 	uint16_t rows, cols;
-	bool alone;          /* goes on without its process group: what it left behind may live */
-	uint64_t timeout_ms; /* 0: none */
+	/* Its process group is not killed at its end: processes that it left behind may live. */
+	bool alone;
+	uint64_t timeout_ms; /* 0: no deadline */
 
 	struct sandboxes *sandboxes;
 	enum command_phase phase;
 	struct entry entry;
-	const struct sandbox *sandbox; /* where; gone after done */
-	struct cell *cell;             /* NULL: not inside */
+	const struct sandbox *sandbox; /* where it runs; invalid after done */
+	struct cell *cell;             /* NULL: it has not entered, or the cell is over */
 	struct cell_command job;
 	struct cell_limits limits;
 	int pid;                               /* in the cell; 0: not started */
-	struct watch in, out[COMMAND_STREAMS]; /* of a terminal only out[0], for both ways */
+	struct watch in, out[COMMAND_STREAMS]; /* a terminal has only out[0], for both ways */
 	struct buf input;                      /* not yet written */
 	bool input_end, paused;
-	bool deserted;     /* nobody has its terminal open */
-	struct timer rest; /* its terminal is left alone until then */
+	bool deserted;     /* no process has its terminal open */
+	struct timer rest; /* until then its terminal is neither read nor written */
 	uint64_t bytes[COMMAND_STREAMS];
 	struct timer timer;
 	struct warden_call usage_call;
 	uint64_t asked_ns, started_ns, ended_ns;
 	uint64_t denied; /* forks refused in the cell before it began */
 	bool wall_hit, gone, asked_again, expired;
-	int stopped; /* a signal that made us end it */
+	int stopped; /* the signal with which the front ended it; otherwise 0 */
 	struct outcome outcome;
 	struct result verdict;
 	struct refusal refusal;
-	bool not_started; /* there is no such program, or the like: outcome says how */
+	/* The program could not be started, for example because it does not exist: see verdict. */
+	bool not_started;
 };
 
-/* command_run() - In @s, when it has a cell. */
+/* command_run() - Run it in @s, as soon as that has a cell. */
 void command_run(struct command *c, struct sandbox *s);
 
-/* command_input() - -EAGAIN when too much waits already, -EPIPE when it does not read any more. */
+/*
+ * command_input() - Queue input. -EAGAIN if too much waits already, -EPIPE if the program does not
+ * read any more, -ENOMEM.
+ */
 int command_input(struct command *c, const void *data, size_t len);
-/* command_input_end() - Nothing follows: end of file when it is all read. On a terminal: Ctrl-D. */
+/*
+ * command_input_end() - No input follows: the program gets end of file after it has read all. On a
+ * terminal: Ctrl-D.
+ */
 void command_input_end(struct command *c);
 bool command_input_open(const struct command *c);
-/* command_preset() - Before command_run(): all of its input, of any length. False without memory.
+/*
+ * command_preset() - Set all of its input, of any length, before command_run(). False: no memory.
  */
 bool command_preset(struct command *c, const void *data, size_t len);
 
 void command_resize(struct command *c, uint16_t rows, uint16_t cols);
-/* commands_in() - How many run in @s or wait for its cell. */
+/* commands_in() - How many commands run in @s or wait for its cell. */
 size_t commands_in(const struct sandbox *s);
-/* command_signal() - To the program, or to its whole group. False: it does not run. */
+/*
+ * command_signal() - Send a signal to the program, or to its whole process group. False: it does
+ * not run.
+ */
 bool command_signal(struct command *c, int signo, bool group);
-/* command_stop() - Interrupt it, and kill it after a grace; then done. Before it runs: done at
- * once. */
+/*
+ * command_stop() - Interrupt it, and kill it after a grace; then done. A command that waits for a
+ * cell is done at once.
+ */
 void command_stop(struct command *c);
 void command_resume(struct command *c); /* the listener is ready for more */
 
-/* command_release() - Nothing is called any more. What runs is killed. Idempotent. */
+/*
+ * command_release() - No function is called any more, and a running program is killed. Idempotent.
+ */
 void command_release(struct command *c);
 
-/* For command.c (command_io.c): the descriptors. */
+/*
+ * For command.c, in command_io.c. command_io_begin() - Watch the descriptors of the streams; those
+ * that it takes become -1 in @fds. 0, or -errno.
+ */
 int command_io_begin(struct command *c, int *fds, size_t n_fds);
-void command_io_drain(struct command *c); /* hand up what is there, and close */
+void command_io_drain(struct command *c); /* pass on the output that is there, and close */
 void command_io_close(struct command *c);
 
 #endif

@@ -2,12 +2,13 @@
 /*
  * command_io.c - The streams of a command: pipes, or a terminal.
  *
- * Nothing blocks, whatever pid 1 does with the copies it may have kept (base/foreign.h). Output is
- * read in rounds, so that a flood of one command leaves time for others, and not at all while its
- * listener is congested; the pipe then fills up, and the program waits. Input waits in a buffer
- * until the program reads. A terminal is one descriptor for both ways, and it is closed only when
- * the command has ended: to close the master is to hang up, and a program that has let go of the
- * other side (cat does, just before it exits) would die of SIGHUP where it meant to say 0.
+ * No call blocks, whatever pid 1 does with copies of the descriptors that it may have kept
+ * (base/foreign.h). Output is read in rounds, so that a flood of one command leaves time for
+ * others, and not at all while its listener is congested; the pipe then fills up, and the program
+ * waits. Input waits in a buffer until the program reads it. A terminal is one descriptor for both
+ * ways, and it is closed only when the command has ended: closing the master hangs up, and a
+ * program that has closed the other side (as cat does, just before it exits) would die of SIGHUP
+ * instead of exiting with 0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +29,15 @@
 #define PIPE_MOST (1u << 20) /* no pipe of a guest holds more */
 #define INPUT_STEP 65536u
 #define SLOW_NS (2 * CLOCK_NS_PER_MS)
-#define REST_TIMES 8u /* so that the terminals of a cell have a ninth of our time at most */
+/* So that the terminals of a cell take at most a ninth of the daemon's time. */
+#define REST_TIMES 8u
 #define DRAIN_NS (100 * CLOCK_NS_PER_MS)
 #define DRAIN_TIRED_NS (10 * CLOCK_NS_PER_MS) /* of a terminal in a cell whose terminals rest */
-#define END_OF_INPUT "\x04"                   /* what a terminal takes for it */
+#define END_OF_INPUT "\x04"                   /* Ctrl-D, on a terminal */
 
-static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
+static char chunk[READ_BYTES]; /* one thread uses it, and no function keeps a pointer into it */
 
-/* ---- out ----------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------- */
 
 static void close_watch(struct watch *w)
 {
@@ -43,15 +45,15 @@ static void close_watch(struct watch *w)
 	w->fd = fd_close(w->fd);
 }
 
-/* What the loop should tell us about a stream, as things are. */
+/* The events of a stream that the loop should report in the present state. */
 static uint32_t interest(const struct command *c, const struct watch *w)
 {
 	uint32_t events = c->paused ? 0 : EPOLLIN;
 
 	if (c->pty && w == &c->out[0] && c->input.len > 0)
 		events |= EPOLLOUT;
-	/* A terminal that nobody has open says so for ever; what is wanted is the news that
-	 * somebody has. */
+	/* A terminal that no process has open reports that all the time. Edge-triggered, it reports
+	 * only that a process has opened it again. */
 	if (c->deserted)
 		events |= EPOLLET;
 	return events;
@@ -72,7 +74,9 @@ static void set_deserted(struct command *c, bool yes)
 	set_interest(c);
 }
 
-/* Pid 1 has been taken over: it still holds a pipe, and had our calls wait. The cell is done with.
+/*
+ * A pipe made calls of the daemon wait: an attacker has taken over pid 1, which still holds the
+ * pipe. The cell is given up.
  */
 static void makes_us_wait(struct command *c)
 {
@@ -91,8 +95,10 @@ static void on_rested(struct timer *t)
 	}
 }
 
-/* A terminal took its time, this or another of the cell: it is left alone until the cell has made
- * up for it. */
+/*
+ * Whether the terminal has to rest, because it or another one of the cell was slow. If so, it is
+ * not watched until the cell has made up for the time that it took.
+ */
 static bool rests(struct command *c)
 {
 	if (!c->pty || !c->cell || c->cell->rest_until_ns <= c->sandboxes->loop->now_ns)
@@ -112,8 +118,11 @@ static void note_time(struct command *c, uint64_t began_ns)
 		c->cell->rest_until_ns = now + REST_TIMES * (now - began_ns);
 }
 
-/* What a terminal costs is no proof against anybody (base/foreign.h); when the cell is over nobody
- * is left to wait for. */
+/*
+ * The counter for the time that calls wait for the cell. It does not count for a terminal, which
+ * can be slow with an honest peer, too (base/foreign.h), nor after the end of the cell, when no
+ * peer is left to wait for.
+ */
 static uint64_t *cost(const struct command *c)
 {
 	static uint64_t none;
@@ -122,7 +131,10 @@ static uint64_t *cost(const struct command *c)
 	return c->cell && !c->pty ? &c->cell->stalled_ns : &none;
 }
 
-/* Up to @most bytes in one read. 1: there may be more, 0: not now, -1: it has ended. */
+/*
+ * Read once, up to @most bytes, and pass them on. 1: there may be more, 0: not now, -1: it has
+ * ended.
+ */
 static int take(struct command *c, struct watch *w, size_t most)
 {
 	enum command_stream stream = w == &c->out[0] ? COMMAND_STDOUT : COMMAND_STDERR;
@@ -142,7 +154,7 @@ static int take(struct command *c, struct watch *w, size_t most)
 		return 0;
 	if (n == -ETIMEDOUT)
 		makes_us_wait(c);
-	else if (c->pty) /* EIO: nobody has it open now, which its program may change */
+	else if (c->pty) /* EIO: no process has it open now; one may open it again */
 		set_deserted(c, true);
 	else
 		close_watch(w);
@@ -154,8 +166,8 @@ static void on_output(struct command *c, struct watch *w, bool hung_up)
 	for (unsigned int i = 0; i < ROUNDS && w->fd >= 0; i++) {
 		if (take(c, w, sizeof(chunk)) != 1 || rests(c))
 			break;
-		/* Nobody writes any more: what is left is bounded, and waiting would be a busy
-		 * loop. */
+		/* After a hang-up no process writes any more: the rest is bounded, and a paused
+		 * watch would be a busy loop. */
 		if (!hung_up && c->phase == COMMAND_RUNNING && c->ops->congested &&
 		    c->ops->congested(c)) {
 			c->paused = true;
@@ -181,8 +193,8 @@ static void drain_one(struct command *c, struct watch *w)
 
 	if (w->fd < 0)
 		return;
-	/* Others may go on writing: what is there now is taken, and no more than a pipe can hold.
-	 */
+	/* Other processes may go on writing: take the bytes that are there now, and no more than a
+	 * pipe can hold. */
 	if (c->pty || ioctl(w->fd, FIONREAD, &left) < 0 || left < 0)
 		left = PIPE_MOST;
 	while (left > 0 && w->fd >= 0) {
@@ -210,7 +222,7 @@ void command_io_close(struct command *c)
 	buf_free(&c->input);
 }
 
-/* ---- in ------------------------------------------------------------------------------------ */
+/* ---- input --------------------------------------------------------------------------------- */
 
 static int input_fd(const struct command *c)
 {
@@ -222,7 +234,7 @@ bool command_input_open(const struct command *c)
 	return !c->input_end && (c->pid == 0 ? c->phase < COMMAND_RUNNING : input_fd(c) >= 0);
 }
 
-/* As much as goes in now; the loop tells when more does. */
+/* Write as much as fits now; the loop reports when more fits. */
 static void flush_input(struct command *c)
 {
 	int fd = input_fd(c);
@@ -240,7 +252,8 @@ static void flush_input(struct command *c)
 		if (n == -ETIMEDOUT)
 			makes_us_wait(c);
 		if (n <= 0) {
-			/* It does not read any more. A terminal's end is seen when it is read. */
+			/* The program does not read any more. The end of a terminal shows when it
+			 * is read. */
 			at = c->input.len;
 			c->input_end = true;
 			break;
@@ -262,7 +275,7 @@ static void on_in(struct watch *w, uint32_t events)
 {
 	struct command *c = w->arg;
 
-	if (events & EPOLLERR) { /* nobody has the other end any more */
+	if (events & EPOLLERR) { /* no process has the other end any more */
 		c->input_end = true;
 		buf_clear(&c->input);
 		close_watch(w);
@@ -311,7 +324,7 @@ void command_resize(struct command *c, uint16_t rows, uint16_t cols)
 		(void)ioctl(c->out[0].fd, TIOCSWINSZ, &size);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------------------------- */
 
 static void on_out(struct watch *w, uint32_t events)
 {
@@ -345,8 +358,8 @@ int command_io_begin(struct command *c, int *fds, size_t n_fds)
 
 	for (size_t i = 0; r >= 0 && i < COMMAND_STREAMS; i++) {
 		r = add(c, &c->out[i], &fds[i + 1], EPOLLIN, on_out);
-		/* Fewer changes of process for who writes much; as long as its user may have so
-		 * much. */
+		/* A larger pipe means fewer context switches for a program that writes much. The
+		 * call fails, without harm, if the user of the pipe may not have so much. */
 		(void)fcntl(c->out[i].fd, F_SETPIPE_SZ, PIPE_BYTES);
 	}
 	return r;

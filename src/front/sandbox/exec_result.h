@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec_result.h - ExecResult, the answer to whatever was run in a named sandbox.
+ * exec_result.h - ExecResult, the answer for code and commands that ran in a named sandbox.
  */
 #ifndef CAISSON_FRONT_EXEC_RESULT_H
 #define CAISSON_FRONT_EXEC_RESULT_H
@@ -18,15 +18,17 @@ struct exec_result {
 	const struct result *verdict;
 	const struct outcome *outcome;
 	const struct spool *out, *err;
-	bool dropped;   /* something else than output was left out */
-	uint64_t chars; /* most that is returned of each stream */
+	bool dropped;   /* something other than output was left out */
+	uint64_t chars; /* the most characters that are returned of each stream */
 };
 
-/* exec_result_members() - All of it, into an object that is open. */
+/* exec_result_members() - Write all members into an object that is open. */
 void exec_result_members(const struct exec_result *r, struct json *j);
 
-/* exec_cause_members() - `status`, and `cause`, `limit`, `peak`, `hint`, `signal` where there are
- * any. */
+/*
+ * exec_cause_members() - Write `status`, and those of `cause`, `limit`, `peak`, `hint` and `signal`
+ * that the result has.
+ */
 void exec_cause_members(const struct result *r, struct json *j);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execution.c - The life of one execution, event by event.
+ * execution.c - The making of an execution, and its end: the numbers, the verdict, the report.
  *
- * A deadline is an interrupt first, as Ctrl-C would be; a kernel that comes back within the grace
- * keeps its variables. One that does not is killed with everything in the cell but its files. What
- * the result says about time, memory and the end of processes is from the warden and from wait;
- * what the kernel says is the code's own output, and is believed as that.
+ * execution_run.c has the time between, with deadlines and interrupts. Time, memory and the end of
+ * processes in a result come from the warden and from wait(2). Reports of the kernel are the code's
+ * own output, and are believed as that.
  */
 #include "front/sandbox/execution.h"
 
@@ -33,7 +32,7 @@
 #include "front/support/name.h"
 #include "front/support/time_text.h"
 
-#define MARGIN_MS 1000u               /* for code to say that it heard nothing */
+#define MARGIN_MS 1000u               /* for code to report that it received nothing */
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
 #define GRACE_STEP_NS (200 * CLOCK_NS_PER_MS)
 #define AGAIN_NS (20 * CLOCK_NS_PER_MS)
@@ -191,7 +190,7 @@ void execution_conclude(struct execution *x)
 	o->interrupted = x->interrupted;
 	o->stdout_bytes = x->streams[STREAM_STDOUT]->bytes;
 	o->stderr_bytes = x->streams[STREAM_STDERR]->bytes;
-	/* A cell that is gone for none of the reasons the warden knows ended without a word. */
+	/* The cell is gone, and the warden knows no reason: there is no exit status. */
 	if (x->cell_gone && (o->usage.end == CELL_END_INIT || o->usage.end == CELL_RUNNING))
 		o->exited = false;
 	struct cell_spec spec = x->sandboxes->cells->spec;
@@ -230,7 +229,7 @@ void execution_disk(struct execution *x, const struct init_disk *d)
 	execution_conclude(x);
 }
 
-/* Numbers of a cell are since it was made; those of an execution since the one before it. */
+/* The numbers of a cell count since it was made, those of an execution since the one before. */
 static void subtract(struct cell_usage *u, const struct cell_usage *before)
 {
 	u->cpu_ns -= u->cpu_ns >= before->cpu_ns ? before->cpu_ns : 0;
@@ -253,15 +252,15 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 {
 	if (x->phase != X_JUDGING)
 		return;
-	/* A kernel that was killed may have been killed with its cell, which takes a moment to be
-	 * seen. When pid 1 died first its channel has ended, and the cell's end is told, however
-	 * long that takes. */
+	/* A kernel that was killed may have been killed with its cell, whose end takes a moment to
+	 * show. If pid 1 died first, its channel has ended, and the end of the cell is reported,
+	 * however long that takes. */
 	bool killed = x->kernel_ended && x->exit_status == SIGKILL && u->end == CELL_RUNNING;
 
 	if (killed && x->sandbox->cell && cell_hung_up(x->sandbox->cell))
 		return;
-	/* The warden has ended the cell: cell_lost() has it reported as gone, with its files, and
-	 * the execution concludes then. */
+	/* The cell has ended: cell_lost() has it reported as gone, with its files, and the
+	 * execution concludes then. */
 	if (u->end != CELL_RUNNING && x->sandbox->cell) {
 		cell_lost(x->sandbox->cell);
 		return;
@@ -272,7 +271,7 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 		timer_after(x->sandboxes->loop, &x->timer, AGAIN_NS);
 		return;
 	}
-	/* A kernel that is dead by now did not end as it said. */
+	/* A kernel that is dead by now did not end as it reported. */
 	if (x->reported_done && u->kernel == KERNEL_ENDED && x->language->id == LANG_PYTHON &&
 	    x->sandbox->cell && !x->sandbox->cell->kernels[LANG_PYTHON].command) {
 		x->kernel_ended = true;
@@ -281,9 +280,9 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 	x->outcome.usage = *u;
 	subtract(&x->outcome.usage, &x->sandbox->before);
 	x->sandbox->before = *u;
-	/* After code that failed: whether the disk was full. After an interrupt: init handles
-	 * messages in order, so with its answer the signal has been sent, and cannot reach the
-	 * execution that follows. */
+	/* After code that failed, the answer shows whether the disk was full. After an interrupt,
+	 * it shows that the signal was sent, because init handles messages in order: the signal
+	 * cannot reach the execution that follows. */
 	if ((x->exit_status != 0 || x->wall_hit || x->interrupted) && x->sandbox->cell)
 		cell_disk(x->sandbox->cell);
 	else
@@ -299,7 +298,7 @@ void execution_judge(struct execution *x)
 	x->ended_ns = clock_now_ns();
 	timer_cancel(&x->timer);
 	struct cell *r = x->sandbox->cell;
-	/* What the gauges do not show is as it was. */
+	/* Numbers without a gauge are as before. */
 	struct cell_usage u = x->sandbox->before;
 
 	u.kernel = KERNEL_RUNS;

@@ -2,12 +2,12 @@
 /*
  * execution_events.c - The events of an execution, made from messages and text of its kernel.
  *
- * Text comes over descriptors 1 and 2 and is read up to a message before the message is looked at,
+ * Text comes over descriptors 1 and 2. It is read up to a message before that message is handled,
  * so text that was printed before a picture stays before it. A listener that does not keep up stops
- * the kernels of its cell until it does, or until the execution is to end: then they are read
- * again, so that the interrupt can reach them, and the events that such a listener has no room for
+ * the kernels of its cell until it does, or until the execution has to end. Then the kernels are
+ * read again, so that the interrupt can reach them, and events that such a listener has no room for
  * are only in the result. The content of a message belongs to the code: it is passed on as JSON
- * that was parsed and written again. Displays beyond the bound are counted.
+ * that was parsed and written again. Displays beyond the bound are only counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,11 +37,12 @@
 #define ERROR_LINE_CHARS 1000u
 #define ERROR_VALUE_CHARS 10000u
 #define MESSAGE_BYTES (20u << 20)
-#define HELD_MAX 4096u                /* a line that waits for its end */
-#define HELD_NS (1 * CLOCK_NS_PER_MS) /* so long */
-#define LATE_MAX (1u << 20) /* to a listener that does not keep up, while the execution ends */
+#define HELD_MAX 4096u                /* bytes of a line that waits for its end */
+#define HELD_NS (1 * CLOCK_NS_PER_MS) /* how long it waits */
+/* Bytes for a listener that does not keep up, while the execution ends. */
+#define LATE_MAX (1u << 20)
 
-/* ---- an event ------------------------------------------------------------------------------ */
+/* ---- an event as JSON ---------------------------------------------------------------------- */
 
 const char *event_name(enum event_kind kind)
 {
@@ -80,7 +81,9 @@ void event_json(const struct event *ev, struct buf *out)
 
 /* ---- to the listeners ---------------------------------------------------------------------- */
 
-/* Also those of the other languages: what they print goes to the same listener. */
+/*
+ * Pause or resume all kernels of the cell: output of the other languages goes to the same listener.
+ */
 static void pause_kernels(const struct execution *x, bool pause)
 {
 	struct cell *r = x->sandbox ? x->sandbox->cell : NULL;
@@ -110,14 +113,15 @@ static bool has_listener(const struct execution *x)
 	return x->sink->event && !x->cancelled;
 }
 
-/* @size: about how much of the listener's memory it takes. */
+/* @size: about how much of the listener's memory the event takes. */
 static void send_event(struct execution *x, const struct event *ev, size_t size)
 {
 	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
 
 	if (!has_log(x) && !has_listener(x))
 		return;
-	/* Once cut, it stays cut: a stream has an early end, but no gaps. */
+	/* After the first event that is left out all others are, too: a stream has an early end,
+	 * but no gaps. */
 	if (x->phase != X_RUNNING && (x->late > LATE_MAX || congested(x)))
 		x->late += size;
 	if (x->late <= LATE_MAX && has_log(x))
@@ -147,7 +151,7 @@ static void send_text(struct execution *x, enum kernel_stream stream, const char
 		send_event(x, &ev, ev.len);
 }
 
-/* ---- text: print() writes a line and its newline apart, and they are one event ------------- */
+/* ---- text: print() writes a line and its newline separately; they become one event --------- */
 
 static void let_go(struct execution *x)
 {
@@ -271,7 +275,7 @@ static void short_error(struct buf *out, const json_t *m)
 	json_object_end(&j);
 }
 
-/* Also as text: whoever reads only stderr sees what a terminal would have shown. */
+/* An error is also written as text: a client that reads only stderr sees it as in a terminal. */
 static void on_error(struct execution *x, const json_t *m)
 {
 	json_t *kept = json_pack("{s:O?, s:O?, s:O?}", "name", json_object_get(m, "name"), "value",
@@ -333,8 +337,8 @@ static void on_execution_done(struct execution *x, struct kernel *s, const json_
 	const char *id = json_string_value(json_object_get(m, "id"));
 	json_int_t code = json_integer_value(json_object_get(m, "exit_code"));
 
-	/* An id is random and lives for one execution: a wrong one is forged, or from another time.
-	 */
+	/* An id is random and belongs to one execution: a wrong one is forged, or from an earlier
+	 * execution. */
 	if (!id || strcmp(id, x->id) != 0) {
 		s->why = "the kernel answered for an execution that is not running";
 		cell_kill_all(x->sandbox->cell);
@@ -392,7 +396,7 @@ static void on_message(struct execution *x, struct kernel *s, const char *type, 
 	}
 }
 
-/* ---- from the cell ------------------------------------------------------------------------- */
+/* ---- events of the cell -------------------------------------------------------------------- */
 
 static struct execution *running_in(const struct cell *r)
 {

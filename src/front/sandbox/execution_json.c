@@ -151,7 +151,7 @@ static void write_answer(const struct execution *x, struct buf *b,
 	}
 	json_init(&j, b);
 	write(x, &j);
-	(void)json_finish(&j); /* b->err */
+	(void)json_finish(&j); /* an error is in b->err */
 }
 
 const struct buf *execution_answer_json(struct execution *x)
@@ -175,7 +175,7 @@ void execution_close_record(struct execution *x)
 	struct record *r = x->record;
 
 	x->record = NULL;
-	if (x->refusal.kind && !r->started_ms && !r->log) { /* it never began */
+	if (x->refusal.kind && !r->started_ms && !r->log) { /* it never began, and has no stream */
 		record_drop(r);
 		return;
 	}

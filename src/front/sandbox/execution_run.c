@@ -188,7 +188,8 @@ static void on_timer(struct timer *t)
 		execution_interrupt(x);
 		break;
 	case X_INTERRUPTED:
-		/* The first one may have come before the code began, when it is ignored. */
+		/* The first interrupt may have come before the code began, when the kernel ignores
+		 * it. */
 		if (x->sandboxes->loop->now_ns < x->grace_until_ns) {
 			cell_interrupt(r, &r->kernels[x->language->id]);
 			timer_after(x->sandboxes->loop, t, GRACE_STEP_NS);
@@ -199,7 +200,7 @@ static void on_timer(struct timer *t)
 		timer_after(x->sandboxes->loop, t, KILL_NS);
 		break;
 	case X_KILLED: {
-		/* It does not even die: the cell is given up, and the warden sees it to its end. */
+		/* SIGKILL has not ended it: the front gives the cell up, and the warden ends it. */
 		static const struct cell_usage none = { .end = CELL_END_CLIENT };
 
 		x->sandbox->cell = NULL;
@@ -216,7 +217,7 @@ static void on_timer(struct timer *t)
 	}
 }
 
-/* Its turn never came: the same answer as for one that was interrupted in its first line. */
+/* It never ran: the result is that of an execution that was interrupted in its first line. */
 static void interrupt_queued(struct execution *x)
 {
 	x->phase = X_JUDGING;
@@ -243,7 +244,7 @@ void execution_interrupt(struct execution *x)
 	cell_interrupt(r, &r->kernels[x->language->id]);
 	x->grace_until_ns = x->sandboxes->loop->now_ns + GRACE_NS;
 	timer_after(x->sandboxes->loop, &x->timer, GRACE_STEP_NS);
-	execution_resume(x); /* a full pipe must not keep it from hearing */
+	execution_resume(x); /* a full pipe must not keep it from handling the interrupt */
 }
 
 void execution_cancel(struct execution *x)

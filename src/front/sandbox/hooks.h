@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hooks.h - The functions of the parts above that take part in the life of a sandbox.
+ * hooks.h - The functions through which the parts above take part in the life of a sandbox.
  *
- * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its
- * secrets, its ports, the tools that its code calls and the wires that watch it are parts that know
- * the sandbox, and not the other way round: the sandbox calls them here. `part` is the state of
- * such a part: its functions find it here, and sandboxes only pass it on. main/parts.c has the
- * table.
+ * A sandbox knows cells, kernels and executions. Its network access, its packages, its workspace,
+ * its secrets, its ports, the tools that its code calls and the wires that watch it are parts that
+ * know the sandbox, and not the other way round: the sandbox calls them through this table. `part`
+ * is the state of such a part: its functions find it here, and sandboxes only pass it on.
+ * main/parts.c has the table.
  */
 #ifndef CAISSON_FRONT_SANDBOX_HOOKS_H
 #define CAISSON_FRONT_SANDBOX_HOOKS_H
@@ -36,10 +36,10 @@ struct sandbox_hooks {
 	struct {
 		struct egresses *part;
 		bool (*ready)(const struct sandbox *s); /* requests may enter the cell */
-		void (*install)(struct sandbox *s);     /* make it so; sandbox_step() follows */
+		void (*install)(struct sandbox *s);     /* make it ready; sandbox_step() follows */
 		void (*drop)(struct sandbox *s);        /* the cell is over */
-		void (*free)(struct sandbox *s);        /* so is the sandbox */
-		/* The last refusal since @since_ns, for a person to act on. False: none. */
+		void (*free)(struct sandbox *s);        /* the sandbox is over */
+		/* The last refusal since @since_ns, for a person to act on. False: no refusal. */
 		bool (*hint)(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
 	} egress;
 	struct {
@@ -48,13 +48,17 @@ struct sandbox_hooks {
 		int (*admit)(struct workspaces *workspaces, const char *owner,
 			     const struct workspace_use *use, const struct sandbox *self,
 			     struct refusal *ret);
-		bool (*ready)(struct sandbox *s); /* false: sandbox_step() follows, or an end */
+		/* False: sandbox_step() or sandbox_no_cell() follows. */
+		bool (*ready)(struct sandbox *s);
+		/* The cell is over. */
 		void (*left)(struct sandbox *s);
 	} workspace;
 	struct {
 		struct packages *part;
-		void (*tell)(struct sandbox *s, struct kernel *k); /* what it can import */
-		json_t *(*env)(const struct sandbox *s);           /* a new object, or NULL */
+		/* Send the kernel the packages that it can import. */
+		void (*tell)(struct sandbox *s, struct kernel *k);
+		json_t *(*env)(const struct sandbox *s); /* a new object, or NULL */
+		/* Handle an install_request of the kernel. */
 		void (*request)(struct sandbox *s, struct kernel *k, const json_t *m);
 		void (*left)(struct packages *packages, const struct sandbox *s);
 	} packages;
@@ -71,7 +75,7 @@ struct sandbox_hooks {
 		void (*stray)(struct kernel *k, const json_t *m);
 		void (*drained)(struct execution *x, struct kernel *k);
 		void (*cancel)(struct execution *x, bool tell); /* all that are under way */
-		void (*over)(const struct execution *x);        /* the execution is */
+		void (*over)(const struct execution *x);        /* the execution is over */
 		void (*close)(struct sandbox *s);
 	} tools;
 	void (*close_ports)(struct sandbox *s, const char *why);
@@ -79,11 +83,12 @@ struct sandbox_hooks {
 		struct mcp *mcp;
 		void (*kernel_ended)(struct sandbox *s, const struct language *l);
 		void (*cell_gone)(struct sandbox *s);
-		/* Printed while nothing runs. */
+		/* Output while no execution runs. */
 		void (*background_output)(struct sandbox *s, const struct language *l,
 					  enum kernel_stream stream, const char *data, size_t len);
 		void (*ended)(struct sandbox *s);
-		void (*changed)(struct mcp *mcp, const char *owner); /* one more, or one less */
+		/* The owner has a sandbox more that runs, or one less. */
+		void (*changed)(struct mcp *mcp, const char *owner);
 	} wires;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open_executions.c - Begins without an end, found by their id.
+ * open_executions.c - Finds begins without an end in the ledger, by their id.
  *
- * A line begins with its number, its time and its event, and a quote within a string is escaped: so
- * both the event and the id are found without parsing, and only what is left over in the end is
+ * A line begins with its number, its time and its event, and a quote within a string is escaped. So
+ * the event and the id are found without parsing, and only the lines that remain at the end are
  * parsed.
  */
 #include "front/sandbox/open_executions.h"
@@ -29,7 +29,7 @@ struct open_execution {
 	char line[];
 };
 
-/* What follows the first @key of the line, or NULL. */
+/* The text after the first @key of the line, or NULL. */
 static const char *after(const char *line, size_t len, const char *key)
 {
 	const char *at = memmem(line, len, key, strlen(key));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open_executions.h - Executions that began, says the ledger, and of which it knows no end: a front
- * died in between.
+ * open_executions.h - Executions with a begin in the ledger but no end, because a front died in
+ * between.
  *
- * Filled while the ledger is opened, from the file that is written; told when the front begins.
+ * The table is filled while the ledger is opened, from the file that is written; when the front
+ * begins, it writes the missing ends.
  */
 #ifndef CAISSON_FRONT_OPEN_EXECUTIONS_H
 #define CAISSON_FRONT_OPEN_EXECUTIONS_H
@@ -20,11 +21,13 @@ struct open_executions {
 							    random */
 };
 
-/* open_executions_line() - A line that was found whole. Without memory it is as if it were not
- * there. @arg: struct open_executions. */
+/*
+ * open_executions_line() - Note a line of the ledger that was found whole. Without memory it is
+ * ignored. @arg: struct open_executions.
+ */
 void open_executions_line(const char *line, size_t len, void *arg);
 
-/* open_executions_close() - Write their ends, and be empty. */
+/* open_executions_close() - Write the missing ends to the ledger, and empty the table. */
 void open_executions_close(struct open_executions *u, struct sandboxes *sandboxes);
 
 #endif

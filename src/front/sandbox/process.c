@@ -2,9 +2,9 @@
 /*
  * process.c - The table of a sandbox's processes.
  *
- * A process is a command whose output goes into spools and to whoever listens. A terminal waits
- * when all who look at it are slow, as terminals do; a process with pipes never does: what nobody
- * takes in time is in its spool.
+ * A process is a command whose output goes to spools and to listeners. A process on a terminal
+ * waits when all its listeners are slow, as terminals do; a process with pipes never waits: output
+ * that a listener does not take in time is in the spool.
  */
 #include "front/sandbox/process.h"
 
@@ -52,7 +52,7 @@ int process_signal_number(const char *name)
 	return 0;
 }
 
-/* ---- who listens --------------------------------------------------------------------------- */
+/* ---- listeners ----------------------------------------------------------------------------- */
 
 void process_listen(struct process *p, struct process_listener *l)
 {
@@ -74,7 +74,7 @@ void process_unlisten(struct process_listener *l)
 		}
 	l->process = NULL;
 	l->next = NULL;
-	process_resume(p); /* it may have been the one that all waited for */
+	process_resume(p); /* the process may have waited for this listener */
 }
 
 void process_resume(struct process *p)
@@ -82,7 +82,7 @@ void process_resume(struct process *p)
 	command_resume(&p->command);
 }
 
-/* ---- the command's words ------------------------------------------------------------------- */
+/* ---- events of the command ----------------------------------------------------------------- */
 
 static void on_started(struct command *c)
 {
@@ -152,7 +152,10 @@ static const char *kind_of(const struct process *p)
 	return p->command.pty ? "terminal" : "process";
 }
 
-/* It is over, in the ledger: with a result, unless its sandbox would not have it. */
+/*
+ * Write its end to the ledger: with a result; as refused, if its command was; as dropped, if it
+ * still ran.
+ */
 static void write_end(const struct process *p)
 {
 	const struct command *c = &p->command;
@@ -261,7 +264,7 @@ void processes_free(struct sandbox *s)
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-/* Room for one more: forget who ended first, when there are too many. */
+/* Make room for one more process: if there are too many, forget the one that ended first. */
 static int make_cell(struct sandbox *s, struct refusal *why)
 {
 	struct processes *all = s->processes;
@@ -372,7 +375,7 @@ int process_new(struct sandbox *s, const json_t *body, struct process_listener *
 	return 0;
 }
 
-/* ---- what is known ------------------------------------------------------------------------- */
+/* ---- lookup and JSON ----------------------------------------------------------------------- */
 
 struct process *process_find(struct sandbox *s, const char *id)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c - The executions of a sandbox that can still be asked about.
+ * record.c - The records of a sandbox.
  *
- * A table is a list, the oldest first. One timer looks after it: it fires when the next event log,
- * or the next record, is old enough to go. What still runs is never pushed out; how much can run at
- * once is bounded by whoever runs it.
+ * A table is a list, the oldest first. It has one timer, which fires when the next event log, or
+ * the next record, is old enough to be removed. A record of something that still runs is never
+ * pushed out; the part that runs it bounds how many run at once.
  */
 #include "front/sandbox/record.h"
 
@@ -179,7 +179,7 @@ void record_finish(struct record *r, const char *type, const char *status, const
 	r->ended_ns = r->owner->loop->now_ns;
 	if (!r->owner->timer.loop || due(r) < r->owner->timer.at_ns)
 		timer_set(r->owner->loop, &r->owner->timer, due(r));
-	/* Last: a reader may ask for the record, or remove all of it. */
+	/* Last, because a reader may request the record now, or remove it. */
 	if (l) {
 		stream_log_append(l, type, event, strlen(event));
 		stream_log_end(l);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.h - What was done in a sandbox lately: output, events and result, to be asked for by id.
+ * record.h - Records of recent executions in a sandbox: output, events and result, which clients
+ * request by id.
  *
- * Whoever runs something for a client that may ask later makes a record when it begins, feeds it,
- * and finishes it with the result. It then stays for 15 minutes (its events for 5), unless 32 newer
- * ones of the same sandbox push it out, or the sandbox is removed. Nothing is kept of what was
- * never asked for: a stream log exists from record_stream() on, a spool from its first byte.
+ * A part that runs something for a client that may ask for it later makes a record when it begins,
+ * feeds it, and finishes it with the result. The record then stays for 15 minutes (its events for
+ * 5), unless 32 newer ones of the same sandbox push it out, or the sandbox is removed. Memory is
+ * taken only when it is needed: a stream log exists from record_stream() on, a spool from its first
+ * byte.
  */
 #ifndef CAISSON_FRONT_RECORD_H
 #define CAISSON_FRONT_RECORD_H
@@ -27,14 +29,14 @@ struct stream_ops;
 #define RECORDS_MAX 32u
 #define RECORD_ID_MAX 33
 
-/* Of one sandbox. Zero is empty, but needs records_init(). */
+/* The records of one sandbox. A zeroed struct is empty, but needs records_init(). */
 struct records {
 	struct loop *loop;
 	struct spool_bank *spools;
 	struct stream_bank *streams;
 	struct record *first, **tail; /* oldest first */
 	size_t n;
-	struct timer timer; /* the next one to be forgotten */
+	struct timer timer; /* for the next record to be forgotten */
 };
 
 struct record {
@@ -42,48 +44,51 @@ struct record {
 	struct record *next;
 	char id[RECORD_ID_MAX];
 	const char *kind;   /* static: a language, "exec", "shell" */
-	const char *status; /* static: of the result; NULL while it runs */
-	uint64_t asked_ms; /* since 1970, by the clock of files: it may run from now on; 0: it waits
-			    */
-	uint64_t started_ms;   /* that it runs was heard; 0: it waits */
-	uint64_t ended_ms;     /* 0: it runs */
-	uint64_t ended_ns;     /* clock_now_ns() scale */
-	struct spool out, err; /* all that was said */
+	const char *status; /* static: of the result; NULL: it has not ended */
+	/* Since 1970, by the clock of files: when it may have begun to run; 0: it waits. */
+	uint64_t asked_ms;
+	uint64_t started_ms;   /* when its start was reported; 0: it waits */
+	uint64_t ended_ms;     /* 0: it has not ended */
+	uint64_t ended_ns;     /* the same moment by clock_now_ns() */
+	struct spool out, err; /* its output */
 	struct spool result;   /* the answer, as JSON */
 	bool streamed;
-	struct stream_log *log; /* NULL: was not streamed, or is forgotten */
+	struct stream_log *log; /* NULL: it was not streamed, or the log is forgotten */
 };
 
 void records_init(struct records *rs, struct loop *loop, struct spool_bank *spools,
 		  struct stream_bank *streams);
-/* records_free() - Forget all. Whoever holds a running record must have let go of it. */
+/* records_free() - Forget all. The parts that feed running records must have let go of them. */
 void records_free(struct records *rs);
 struct record *records_find(const struct records *rs, const char *id);
 
 /*
- * record_new() - Something will be done. @id: unique, a name without quotes. @kind: static.
- * @reserve: bytes of each stream that its result is made from (spool_reserve()). The record is the
- * table's, and valid until record_finish(). NULL without memory.
+ * record_new() - Make a record of something that will run. @id: unique, a name without quotes.
+ * @kind: static. @reserve: bytes of each stream that its result is made from (spool_reserve()). The
+ * table owns the record, which is valid until record_finish(). NULL: no memory.
  */
 struct record *record_new(struct records *rs, const char *id, const char *kind, uint64_t reserve);
 
-/* record_stream() - From now on there is a log. False without memory. See stream_log_new(). */
+/*
+ * record_stream() - Keep a log of its events from now on; see stream_log_new(). False: no memory.
+ */
 bool record_stream(struct record *r, const struct stream_ops *ops, void *arg);
 
-/* record_started() - It runs now: event `started`. */
+/* record_started() - It runs now: append the event `started`. */
 void record_started(struct record *r);
 
 /*
- * record_finish() - It is over. @result: the result object, which is kept. @event: that of the last
- * event, of @type `done` or `refused`. @status: static. The caller must not use @r afterwards.
+ * record_finish() - It is over. @result: the result object, which is kept. @event: the object of
+ * the last event, of @type `done` or `refused`. @status: static. The caller must not use @r
+ * afterwards.
  */
 void record_finish(struct record *r, const char *type, const char *status, const char *result,
 		   const char *event);
 
-/* record_drop() - As if it had never been; an open log ends. */
+/* record_drop() - Remove the record, as if it had never existed; an open log ends. */
 void record_drop(struct record *r);
 
-/* record_json() - Its members, without the result. */
+/* record_json() - Write its members, without the result. */
 void record_json(const struct record *r, struct json *j);
 
 #endif

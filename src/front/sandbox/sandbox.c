@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.c - Finding sandboxes, and the work in one: executions, one after another, and the
+ * sandbox.c - Finds sandboxes, and drives the work in one: executions, one after another, and the
  * entries of other requests.
  *
- * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in
- * who waits; and if no execution runs and one waits, get it a kernel of its language and run it.
- * Each of these may take a while and then calls sandbox_step() again. Cells come from
- * sandbox_cell.c; the beginning of a sandbox is in sandbox_life.c, its end in sandbox_end.c.
+ * sandbox_step() does all of it: if a request needs the cell and there is no cell, it gets one; it
+ * lets in the entries that wait; and if no execution runs and one waits, it gets a kernel for its
+ * language and runs it. Each of these steps may take a while and then calls sandbox_step() again.
+ * Cells come from sandbox_cell.c; the beginning of a sandbox is in sandbox_life.c, its end in
+ * sandbox_end.c.
  */
 #include "front/sandbox/sandbox.h"
 
@@ -26,7 +27,7 @@
 #include "front/spec/judge.h"
 #include "front/support/metrics.h"
 
-/* ---- all of them --------------------------------------------------------------------------- */
+/* ---- finding sandboxes --------------------------------------------------------------------- */
 
 struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name)
 {
@@ -80,7 +81,7 @@ void sandboxes_count(const struct sandboxes *sandboxes, const char *owner, size_
 	}
 }
 
-/* ---- the list of who entered --------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------- */
 
 static void unlink_entry(struct entry *en)
 {
@@ -93,8 +94,10 @@ static void unlink_entry(struct entry *en)
 	en->inside = false;
 }
 
-/* The first of the list that is inside, or that is not. Their functions may let others in and out,
- * and free them: after each call the list is looked at anew. */
+/*
+ * The first entry that is inside, or the first that waits. Functions of entries may add, remove and
+ * free others, so the caller searches the list anew after each call.
+ */
 static struct entry *first_entry(const struct sandbox *s, bool inside)
 {
 	struct entry *en = s->entries;
@@ -104,7 +107,7 @@ static struct entry *first_entry(const struct sandbox *s, bool inside)
 	return en;
 }
 
-/* Not if it was stopped meanwhile: then its end tells. */
+/* Does nothing while the sandbox is being stopped: its end refuses the requests. */
 void sandbox_no_cell(struct sandbox *s, const struct refusal *why)
 {
 	struct entry *en;
@@ -123,7 +126,7 @@ void sandbox_no_cell(struct sandbox *s, const struct refusal *why)
 		sandbox_step(s);
 }
 
-/* ---- the queue ----------------------------------------------------------------------------- */
+/* ---- steps of the work --------------------------------------------------------------------- */
 
 static void let_in(struct sandbox *s)
 {
@@ -166,12 +169,12 @@ static void run_next(struct sandbox *s, struct execution *x)
 
 void sandbox_step(struct sandbox *s)
 {
-	/* While it is being stopped nothing begins, and all that wait are told of its end. */
+	/* While it is being stopped nothing begins, and its end refuses all requests that wait. */
 	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING)
 		return;
-	if (s->cell && cell_settling(s->cell)) /* a moment, after the front before us was killed */
+	if (s->cell && cell_settling(s->cell)) /* for a moment, after the former front was killed */
 		return;
-	/* Nobody is let in before the way out is there. */
+	/* No request enters before the network access of the cell is installed. */
 	if (s->cell && s->cell->sealed && !s->sandboxes->hooks->egress.ready(s)) {
 		if (s->head || s->entries)
 			timer_cancel(&s->idle_timer);
@@ -223,7 +226,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 	if (!x->admitted &&
 	    policy_queue(s->sandboxes->admission, s->owner, &x->timeout_ms, &why) < 0) {
 		execution_refuse_as(x, &why);
-		sandbox_step(s); /* without a name it was for this one alone */
+		sandbox_step(s); /* a sandbox without a name was made for @x alone */
 		return;
 	}
 	x->sandbox = s;
@@ -236,7 +239,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 	sandbox_step(s);
 }
 
-/* ---- entries ------------------------------------------------------------------------------- */
+/* ---- entering and leaving ------------------------------------------------------------------ */
 
 void sandbox_enter(struct sandbox *s, struct entry *en)
 {
@@ -278,7 +281,10 @@ void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u)
 	}
 }
 
-/* Nobody listens any more: nothing is held back for anybody, and little is kept. */
+/*
+ * The execution is over, and no listener is left: no kernel stays paused, and the idle one keeps
+ * little.
+ */
 static void rest(struct cell *r, struct kernel *kernel)
 {
 	for (size_t i = 0; i < LANG_MAX_; i++)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.h - What a client holds: a name, an owner, a spec, a cell, and what is done in it.
+ * sandbox.h - A sandbox, as a client holds it: a name, an owner, a spec, a cell, and the work in
+ * it.
  *
- * Without a name it lives for one execution. With a name it lives until it was idle for long
- * enough, its time is over, or it is removed; its cell may be replaced (out of memory takes the
- * cell as a whole), which its epoch tells. Stopped, or lost with the daemon that held it, it is a
- * record: it answers for its name until it is removed. A name belongs to its owner: another owner's
- * does not exist for us.
+ * A sandbox without a name lives for one execution. A named sandbox lives until it was idle for too
+ * long, reaches its deadline, or is removed. Its cell may be replaced (running out of memory ends
+ * the cell as a whole), which its epoch shows. A sandbox that was stopped, or lost with the daemon
+ * that held it, is a record: it keeps its name until it is removed. A name belongs to its owner:
+ * for other owners it does not exist.
  *
- * Two things are done in a sandbox: executions, one after another, in kernels; and everything else
- * (commands, file calls) side by side, by whoever has entered.
+ * Two kinds of work happen in a sandbox: executions, one after another, in kernels; and everything
+ * else (commands, file calls) side by side, by requests that have entered.
  */
 #ifndef CAISSON_FRONT_SANDBOX_H
 #define CAISSON_FRONT_SANDBOX_H
@@ -45,9 +46,10 @@ struct sandboxes;
 enum sandbox_state { SANDBOX_RUNNING, SANDBOX_STOPPED, SANDBOX_LOST };
 
 /*
- * Somebody who needs the cell. The struct is the asker's and zero but for arg and the functions;
- * exactly one of in and refused is called, perhaps at once. After in the sandbox counts as used
- * until sandbox_leave(), or until gone, which is called when the cell ends first: then it has left.
+ * A request that needs the cell. The struct belongs to the caller, and is zero but for arg and the
+ * functions; exactly one of in and refused is called, perhaps at once. After in, the sandbox counts
+ * as used until sandbox_leave(), or until gone, which is called if the cell ends first: by then the
+ * entry has left.
  */
 struct entry {
 	void (*in)(struct entry *en, struct cell *r);
@@ -59,7 +61,9 @@ struct entry {
 	bool inside;
 };
 
-/* Somebody who wants to know when it does not run any more. Called once; it has then left the list.
+/*
+ * A request that waits for the end of the sandbox. When that does not run any more, over is called
+ * once; by then the waiter has left the list.
  */
 struct sandbox_waiter {
 	void (*over)(struct sandbox_waiter *w, struct sandbox *s);
@@ -71,153 +75,193 @@ struct sandbox_waiter {
 struct sandbox {
 	struct sandboxes *sandboxes;
 	struct sandbox *prev, *next;
-	char id[33];                     /* of this one; a later one of the same name has another */
+	/* A later sandbox of the same name has another id. */
+	char id[33];
 	char name[SANDBOX_NAME_MAX + 1]; /* empty: for one execution */
 	char owner[OWNER_MAX];
 	struct sandbox_spec spec;
-	struct image_use *image; /* what its cells are made from; held */
-	json_t *vars; /* what everything in it has in its environment: spec.env and secrets; NULL:
-			 nothing */
+	struct image_use *image; /* of its cells; held */
+	json_t *vars; /* environment of everything in it: spec.env and secrets; NULL: empty */
 	enum sandbox_state state;
 	char reason[160]; /* why it is not running */
-	int slot;         /* in the keeper's table; -1: nothing of it is kept */
+	int slot;         /* in the keeper's table; -1: it is not stored there */
 	struct cell *cell;
 	struct cell_want cell_want; /* of a cell that is made for it alone */
 	struct want want;
 	struct timer want_timer, idle_timer, end_timer, stop_timer;
-	struct execution *head, **tail; /* head is the one that runs or is about to */
+	struct execution *head, **tail; /* head is the execution that runs or is next */
 	size_t n_queued;
 	struct entry *entries; /* inside, or waiting for a cell */
 	size_t n_inside, n_waiting;
 	struct sandbox_waiter *waiters;
 	bool running, ending, stopping;
-	bool expired; /* it ends because its deadline is there */
+	bool expired; /* it ends because it has reached its deadline */
 	uint32_t epoch;
 	uint64_t created_ns, used_ns, executions;
 	uint64_t created_ms, expires_ms; /* since 1970; expires 0: never */
-	uint64_t adopted_ms; /* since when this front has it from one that was killed; 0: made here
-			      */
-	uint64_t aged_ns;    /* how old it was when this front began */
+	/* When this front took it over from one that was killed; 0: it did not. */
+	uint64_t adopted_ms;
+	uint64_t aged_ns; /* its age when this front began */
 	uint64_t stop_until_ns;
-	struct records records;      /* what was done in it lately */
-	struct tail log;             /* the end of what was said in it */
-	struct cell_usage before;    /* cumulative numbers when the last execution began */
+	struct records records;      /* of recent executions */
+	struct tail log;             /* the end of the output of its kernels */
+	struct cell_usage before;    /* cumulative usage of the cell at the last execution */
 	struct processes *processes; /* in the background; NULL: there never were any */
-	struct egress *egress;       /* its way out; NULL: it never had one */
+	struct egress *egress;       /* its network access; NULL: it never had any */
 	struct workspace_store_call workspace_call; /* its tree is being opened */
-	bool workspace_filling;                     /* and before that, brought from elsewhere */
-	struct port *ports;                         /* that are open to the outside (ports.h) */
+	/* Before that: its tree is being filled from elsewhere. */
+	bool workspace_filling;
+	/* Ports that are open to the outside (ports/ports.h). */
+	struct port *ports;
 	struct jkernel *jupyter; /* its clients on the Jupyter wire; NULL: there never were any */
-	struct code *code;       /* of one with servers, once it was needed (code/code.h) */
-	uint64_t tool_calls;     /* that its code made */
+	/* For a sandbox with servers, after the first use (tool_calls/code.h). */
+	struct code *code;
+	uint64_t tool_calls; /* made by its code */
 	struct deferred reaper;
 };
 
-/* sandboxes_count() - For policy_now.count: what @owner runs now; NULL: all owners together. */
+/*
+ * sandboxes_count() - Count the sandboxes and executions that @owner runs now, for
+ * policy_now.count. @owner NULL: all owners together.
+ */
 void sandboxes_count(const struct sandboxes *sandboxes, const char *owner, size_t *ret_sandboxes,
 		     size_t *ret_executions);
 
+/* sandbox_find() - The sandbox of this owner and name, in any state; NULL: not found. */
 struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name);
-/* sandboxes_of() - Those of @owner that have a name, in order, after @after; NULL: from the first
- * on. The caller frees the array. NULL without memory: then *ret_n is 0. */
+/*
+ * sandboxes_of() - The sandboxes of @owner that have a name, sorted by it, after the name @after;
+ * NULL: from the first on. The caller frees the array. NULL without memory: then *ret_n is 0.
+ */
 struct sandbox **sandboxes_of(const struct sandboxes *sandboxes, const char *owner,
 			      const char *after, size_t *ret_n);
 
 /*
- * sandbox_create() - Make one. @name NULL: for one use; @spec NULL: the daemon's own limits. What
- * is in
- * @spec is the sandbox's afterwards. NULL with @ret filled: there are too many already.
+ * sandbox_create() - Make a sandbox. @name NULL: for one use. @spec NULL: the daemon's own limits.
+ * On success the sandbox owns the content of @spec. NULL with @ret filled: it is refused, and the
+ * content of @spec is still the caller's.
  */
 struct sandbox *sandbox_create(struct sandboxes *sandboxes, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret);
 
-/* sandbox_set_image() - Its cells are made from @g from now on. */
+/* sandbox_set_image() - Make its cells from @g from now on. */
 void sandbox_set_image(struct sandbox *s, struct image_use *g);
 
-/* sandbox_restore() - One of a former daemon: it does not run, and only answers for its name. */
+/*
+ * sandbox_restore() - Make a sandbox of a former daemon's record: it does not run, and only keeps
+ * its name.
+ */
 struct sandbox *sandbox_restore(struct sandboxes *sandboxes, const char *owner, const char *name,
 				struct sandbox_spec *spec);
 
 /*
- * sandbox_obtain() - Find the sandbox @name, or make it; one that was lost begins anew. @name NULL:
- * make one without a name. @image: as sandbox_spec_image() has it; one that exists must be of it.
- * NULL: of any image, and a new one of the daemon's own. Return: NULL with @ret filled.
+ * sandbox_obtain() - Find the sandbox @name, or make it; a lost one begins anew. @name NULL: make
+ * one without a name. @image: as sandbox_spec_image() has it; an existing sandbox must be of this
+ * image. NULL: any image, and the daemon's own for a new sandbox. Return: the sandbox, or NULL with
+ * @ret filled.
  */
 struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, const char *name,
 			       const char *image, struct refusal *ret);
-/* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
+/* sandbox_queue() - Queue @x, which is refused if too many wait, or if the sandbox does not run. */
 void sandbox_queue(struct sandbox *s, struct execution *x);
 
+/* sandbox_enter() - Let a request into the cell, when there is one: see struct entry. */
 void sandbox_enter(struct sandbox *s, struct entry *en);
-void sandbox_leave(struct entry *en); /* idempotent; also while it still waits */
+void sandbox_leave(struct entry *en); /* idempotent; also for an entry that still waits */
 
-/* sandbox_end() - Refuse what waits, end what runs, remove the cell, forget the name. @why NULL: we
- * forget it, but its record stays. */
+/*
+ * sandbox_end() - Refuse requests that wait, end those that run, end the cell, remove the name.
+ * @why NULL: only the front forgets the sandbox, and its record stays.
+ */
 void sandbox_end(struct sandbox *s, const char *why);
-/* sandbox_halt() - The same, but the name stays, with @state and @why. */
+/* sandbox_halt() - The same, but keep the name, with @state and @why. */
 void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why);
-/* sandbox_stop() - SIGTERM to everything in it; sandbox_halt() when all is over or after @grace_ms.
+/*
+ * sandbox_stop() - Send SIGTERM to everything in it; sandbox_halt() when all has ended or after
+ * @grace_ms.
  */
 void sandbox_stop(struct sandbox *s, uint64_t grace_ms);
+/* sandbox_wait() - Call w->over when the sandbox does not run any more. */
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w);
 void sandbox_unwait(struct sandbox_waiter *w); /* idempotent */
-/* sandbox_deadline() - Of one that is @expired: what whoever was in it is told. */
+/*
+ * sandbox_deadline() - The message for clients whose work ended because the sandbox has expired.
+ * SANDBOX_LONGER is the hint for it.
+ */
 #define SANDBOX_LONGER                                                                             \
 	"give it longer: timeout_seconds when it is made, or POST /v1/sandboxes/{name}/extend "    \
 	"before its expires_at"
 void sandbox_deadline(const struct sandbox *s, char *text, size_t size);
-/* sandbox_expire() - Give it @seconds from now; 0: no end. */
+/* sandbox_expire() - Set its deadline @seconds from now; 0: no deadline. */
 void sandbox_expire(struct sandbox *s, uint64_t seconds);
 const char *sandbox_state_name(enum sandbox_state s);
 
-/* For execution.c: this one is done with (its done was called). */
+/*
+ * sandbox_executed() - For execution.c: remove @x, whose done was called, from the queue, and go
+ * on.
+ */
 void sandbox_executed(struct sandbox *s, struct execution *x);
 
-/* ---- the next front (sandbox_keep.c) ------------------------------------------------------- */
+/* ---- state for the next front (sandbox_keep.c) --------------------------------------------- */
 
-/* sandbox_keep() - It runs from now on: leave what the next front needs. Idempotent, and not for
- * one without a name. */
+/*
+ * sandbox_keep() - Store with the keeper what the next front needs of a sandbox that runs from now
+ * on. Idempotent; does nothing without a name.
+ */
 void sandbox_keep(struct sandbox *s);
-/* sandbox_keep_vars() - They are others now. */
+/* sandbox_keep_vars() - Store its variables, after a change. */
 void sandbox_keep_vars(struct sandbox *s);
-/* sandbox_note() - Epoch, executions, cell or a kernel's state is another one. */
+/*
+ * sandbox_note() - Store its epoch, executions, cell and the states of its kernels, after a change.
+ */
 void sandbox_note(struct sandbox *s);
-/* sandbox_keep_end() - It begins to end; sandbox_unkeep(): it has. */
+/* sandbox_keep_end() - Mark it as ending. sandbox_unkeep() - Remove it, after its end. */
 void sandbox_keep_end(struct sandbox *s);
 void sandbox_unkeep(struct sandbox *s);
-/* sandbox_adopt() - One that was restored has this slot: take its cell and variables. NULL, or why
- * it can not be had. */
+/*
+ * sandbox_adopt() - Take over the cell and variables of a restored sandbox from its slot. NULL, or
+ * the reason why it cannot be adopted.
+ */
 const char *sandbox_adopt(struct sandbox *s, int slot, const struct keeper_slot *was);
-/* sandbox_resume() - One that was restored runs again. */
+/* sandbox_resume() - Let a restored sandbox run again. */
 void sandbox_resume(struct sandbox *s);
-/* sandbox_use() - This is its cell now. */
+/* sandbox_use() - Make @r its cell. */
 void sandbox_use(struct sandbox *s, struct cell *r);
 
-/* sandbox_renew() - Its cell ends, with everything in it; it gets another when it needs one. Not
- * while code runs. */
+/*
+ * sandbox_renew() - End its cell, with everything in it; it gets another when it needs one. Does
+ * nothing while code runs.
+ */
 void sandbox_renew(struct sandbox *s);
 
-/* sandbox_no_cell() - For egress.c and workspaces: everybody who waits for the cell is told why it
- * can not be had. */
+/*
+ * sandbox_no_cell() - The cell cannot be had: refuse the requests that wait for it, with @why. Also
+ * for egress and workspaces.
+ */
 void sandbox_no_cell(struct sandbox *s, const struct refusal *why);
 
-/* ---- between its files --------------------------------------------------------------------- */
+/* ---- for the files of this directory ------------------------------------------------------- */
 
-/* sandbox_step() - See whether something can be done now. */
+/*
+ * sandbox_step() - Do what can be done now: get a cell, let requests in, run the next execution, or
+ * end.
+ */
 void sandbox_step(struct sandbox *s);
 /*
- * sandbox_want_cell() - Limits, mounts or a workspace of its own: a cell made for it. Otherwise one
- * that is ready, or the next that will be. Idempotent while it waits; sandbox_step() or
- * sandbox_no_cell() follows.
+ * sandbox_want_cell() - Get a cell. A sandbox with limits, mounts or a workspace of its own gets a
+ * cell that is made for it; others get one of the pool, now or when it is ready. Idempotent while
+ * it waits; sandbox_step() or sandbox_no_cell() follows.
  */
 void sandbox_want_cell(struct sandbox *s);
-/* sandbox_turn_out() - The cell is over; whoever is inside hears of it. */
+/* sandbox_turn_out() - The cell is over: call gone of each entry that is inside. */
 void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u);
-/* sandbox_count() - One more that runs, or one less. Those that do not are only names: they take no
- * place. */
+/*
+ * sandbox_count() - Count one sandbox more that runs, or one less. Those that do not run are only
+ * names, and do not count.
+ */
 void sandbox_count(const struct sandbox *s, bool one_more);
-void sandbox_unlist(struct sandbox *s); /* it has no name any more */
-/* sandbox_forget_later() - It does not run: after a day its name is forgotten, too. */
+void sandbox_unlist(struct sandbox *s); /* remove it from the list: it has no name any more */
+/* sandbox_forget_later() - It does not run: remove its name, too, after a day. */
 void sandbox_forget_later(struct sandbox *s);
 
 #endif

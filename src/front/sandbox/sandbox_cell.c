@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_cell.c - Where a sandbox's cell comes from, and what the cell has to say to it.
+ * sandbox_cell.c - Gets the cell of a sandbox, and handles the events of the cell.
  *
- * A cell is made for the sandbox, or comes from its image's pool; at any moment it has one, waits
- * for one, or needs none. What the cell says is for the execution that runs, if it is of that
- * kernel; else it was left behind by an earlier one. When the cell is over the sandbox gets another
- * with the next who needs one.
+ * A cell is made for the sandbox, or comes from its image's pool; at any moment the sandbox has a
+ * cell, waits for one, or needs none. A message of a kernel is for the running execution, if that
+ * runs in this kernel; otherwise it comes from a task that an earlier execution left behind. After
+ * the end of its cell the sandbox gets another for the next request that needs one.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 
 #define WANT_NS (30 * CLOCK_NS_PER_S)
 
-/* ---- the cell's words ---------------------------------------------------------------------- */
+/* ---- events of the cell -------------------------------------------------------------------- */
 
 static struct execution *running(struct sandbox *s)
 {
@@ -47,8 +47,8 @@ static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing
 
 	if (missing)
 		r->image->has_language[kernel->language->id] = false;
-	/* Whoever wanted it may have been interrupted since, and another language's code be next.
-	 */
+	/* The execution that needed the kernel may have been interrupted since, and the next one
+	 * may be in another language. */
 	if (!x || x->language != kernel->language || s->stopping)
 		return;
 	if (missing) {
@@ -71,7 +71,7 @@ static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
 	if (x && kernel->language == x->language)
 		execution_kernel_ended(x, kernel, status);
 	else
-		sandbox_step(s); /* somebody may have waited for its end */
+		sandbox_step(s); /* an execution may have waited for its end */
 }
 
 static void on_usage(struct cell *r, const struct cell_usage *u)
@@ -92,12 +92,14 @@ static void on_disk(struct cell *r, const struct init_disk *d)
 		execution_disk(x, d);
 }
 
-/* What was in the cell is lost, and whoever was inside hears of it. */
+/*
+ * The content of the cell is lost: detach the sandbox from it, and call gone of the entries inside.
+ */
 static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usage *u)
 {
 	unsigned int lost = 0;
 
-	/* Kernels that ended a moment before it have been counted, and have said so. */
+	/* Kernels that ended a moment before the cell were counted and reported already. */
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (r->kernels[i].state != KERNEL_EMPTY)
 			lost |= 1u << i;
@@ -110,7 +112,7 @@ static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usag
 			s->sandboxes->hooks->wires.kernel_ended(s, &languages[i]);
 	memset(&s->before, 0, sizeof(s->before));
 	sandbox_note(s);
-	cell_unkeep(r); /* before the sandbox has another one there */
+	cell_unkeep(r); /* before the sandbox has another cell in the slot */
 	s->sandboxes->hooks->wires.cell_gone(s);
 	sandbox_turn_out(s, u);
 }
@@ -127,7 +129,7 @@ void sandbox_renew(struct sandbox *s)
 	sandbox_step(s);
 }
 
-/* The cell is over as a whole. The sandbox gets another when it needs one. */
+/* The cell as a whole has ended. The sandbox gets another when it needs one. */
 static void on_gone(struct cell *r, const struct cell_usage *u)
 {
 	struct sandbox *s = r->holder;
@@ -225,8 +227,8 @@ static void on_got(struct want *w, struct cell *r)
 	struct sandbox *s = w->arg;
 
 	timer_cancel(&s->want_timer);
-	/* Whatever happened while it waited: no cell with a mount that the sandbox may not have is
-	 * given to it. */
+	/* Its mounts may have changed while it waited: a sandbox never gets a cell with a mount
+	 * that it may not have. */
 	if (!mount_set_equal(&r->mounts, &s->spec.mounts.set)) {
 		cell_end(r);
 		make_cell(s, w->python);

@@ -2,9 +2,9 @@
 /*
  * sandbox_end.c - How sandboxes end: stopped, halted with their name left behind, or removed.
  *
- * Whoever waits or runs hears of it first, then the cell goes, then what was kept for the next
- * front. The memory is freed when the loop is back: a function of those who hear of the end may
- * still hold the sandbox.
+ * First the requests that wait or run are ended, then the cell, then the state that was stored for
+ * the next front is removed. The memory is freed at the end of the loop's round: a function that is
+ * called at the end of the sandbox may still hold it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -24,8 +24,10 @@
 
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
 
-/* Whoever waits or runs is told, and the cell is gone. That the daemon ends is no fault of the
- * call: ask again. */
+/*
+ * Refuse or end all requests, and end the cell. If the daemon itself ends, the request is not at
+ * fault: the client may try again.
+ */
 static void empty(struct sandbox *s, const char *message)
 {
 	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
@@ -147,7 +149,8 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 	empty(s, "the sandbox was stopped while the code waited or ran");
 	s->sandboxes->hooks->wires.ended(s);
 	sandbox_count(s, false);
-	/* Whoever still waited for its first cell gave it up just now: there is no name to keep. */
+	/* A request that still waited for the first cell may have ended the sandbox just now: then
+	 * there is no name to keep. */
 	if (s->ending)
 		return;
 	sandbox_forget_later(s);
@@ -156,7 +159,7 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 	tell_waiters(s);
 }
 
-/* Whether anything that we know of still runs in it. */
+/* Whether nothing that the front knows of runs in it any more. */
 static bool is_quiet(const struct sandbox *s)
 {
 	if (!s->cell)

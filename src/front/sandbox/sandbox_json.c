@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandbox_json.c - Name, state, spec and numbers of a sandbox. */
+/* sandbox_json.c - Writes the name, state, spec and numbers of a sandbox. */
 #include "front/sandbox/sandbox_json.h"
 
 #include "base/buf.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_keep.c - A named sandbox outlives the front: what it leaves, and how the next front takes
- * it.
+ * sandbox_keep.c - Stores what the next front needs of a named sandbox, and takes it over there.
  *
- * Sandboxes without a name leave nothing: their client is gone with the front. What the store has
- * (name, owner, limits, labels, life) is not kept twice; what it must not have (values of
- * variables) is in a memfd.
+ * Sandboxes without a name store nothing: their client is gone with the front. Data that is in the
+ * store (name, owner, limits, labels, life) is not stored twice; data that must not be there
+ * (values of variables) is in a memfd that the keeper holds.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@
 
 #define VARIABLES_MAX (4u << 20)
 
-/* ---- leaving ------------------------------------------------------------------------------- */
+/* ---- storing ------------------------------------------------------------------------------- */
 
 void sandbox_keep_vars(struct sandbox *s)
 {
@@ -73,7 +72,7 @@ void sandbox_note(struct sandbox *s)
 	}
 }
 
-/* From now on what is left is half of something: the next front must not take it for a sandbox. */
+/* From now on the slot is incomplete: the next front must not take it for a sandbox. */
 void sandbox_keep_end(struct sandbox *s)
 {
 	struct keeper_slot *to = keep_slot(s->sandboxes->cells->keep, s->slot);
@@ -111,7 +110,10 @@ static json_t *read_variables(int fd)
 	return env;
 }
 
-/* Placeholders too: kernels that live on have them in their variables. */
+/*
+ * Whether @vars has all secrets. Placeholders are there, too: kernels that live on have them in
+ * their variables.
+ */
 static bool has_secrets(const struct sandbox *s, const json_t *vars)
 {
 	struct secret_use u;
@@ -124,7 +126,7 @@ static bool has_secrets(const struct sandbox *s, const json_t *vars)
 	return true;
 }
 
-/* The names are known from the store; the values are those that were kept. */
+/* Take over the variables: the store has the names, the keeper has the values. */
 static bool take_variables(struct sandbox *s)
 {
 	_fd_ int fd = keep_take_one(s->sandboxes->cells->keep, keep_key(s->slot, KEEPER_VARIABLES));
@@ -144,7 +146,7 @@ static bool take_variables(struct sandbox *s)
 	return good;
 }
 
-/* Not what its name stands for now, but what it was made from. */
+/* Take the image that the sandbox was made from, not the one that the name means now. */
 static bool take_image(struct sandbox *s)
 {
 	struct refusal ignored;
@@ -152,7 +154,7 @@ static bool take_image(struct sandbox *s)
 	struct image_use *g =
 		image_get(s->sandboxes->cells, s->spec.image, digest[0] ? digest : NULL, &ignored);
 
-	if (!g) /* its cell has all of it, and goes on */
+	if (!g) /* its cell has all of the image, and goes on */
 		g = image_lost(s->sandboxes->cells, s->spec.image, digest);
 	if (!g)
 		return false;

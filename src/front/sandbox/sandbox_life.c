@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_life.c - How sandboxes come to be: admission, names, deadlines.
+ * sandbox_life.c - How sandboxes begin: admission, names, deadlines.
  *
- * Whatever makes one, or lets one that was lost begin anew, passes the same judges first: how many
- * there are, the policy, mounts, workspace, image, secrets. One that is refused is not made, or
- * stays lost. Ends are in sandbox_end.c.
+ * Every function that makes a sandbox, or lets a lost one begin anew, applies the same checks
+ * first: the number of sandboxes, the policy, mounts, workspace, image, secrets. A sandbox that is
+ * refused is not made, or stays lost. Ends are in sandbox_end.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,8 +123,7 @@ static void refuse_busy(struct sandboxes *sandboxes, struct refusal *ret)
 	uint64_t idle_s = sandboxes->daemon->config.idle_ms / 1000;
 
 	for (const struct sandbox *s = sandboxes->first; s; s = s->next)
-		if (s->head) /* something runs, and will be over sooner than anybody is idle for too
-				long */
+		if (s->head) /* an execution ends sooner than an idle sandbox does */
 			idle_s = 1;
 	metric_add(M_REJECTED_BUSY, 1);
 	(void)refusal_set(ret, REFUSAL_TOO_MANY, "busy", NULL, NULL,
@@ -158,7 +157,8 @@ struct sandbox *sandbox_create(struct sandboxes *sandboxes, const char *owner, c
 	    sandboxes->hooks->workspace.admit(sandboxes->hooks->workspace.part, owner,
 					      &spec->workspace, NULL, ret) < 0)
 		return NULL;
-	/* A digest has who wants the very image that another sandbox has (packages/fetcher.c). */
+	/* A spec has a digest if it needs the very image of another sandbox
+	 * (packages/fetcher.c). */
 	struct image_use *image = image_get(sandboxes->cells, spec->image,
 					    spec->digest[0] ? spec->digest : NULL, ret);
 
@@ -190,7 +190,7 @@ struct sandbox *sandbox_create(struct sandboxes *sandboxes, const char *owner, c
 	return s;
 }
 
-/* ---- names of what does not run ------------------------------------------------------------ */
+/* ---- sandboxes that do not run ------------------------------------------------------------- */
 
 #define REMEMBER_NS (24 * 3600 * CLOCK_NS_PER_S)
 
@@ -235,9 +235,12 @@ void sandbox_resume(struct sandbox *s)
 	sandbox_step(s);
 }
 
-/* ---- work ---------------------------------------------------------------------------------- */
+/* ---- finding or making a sandbox ----------------------------------------------------------- */
 
-/* Whoever just goes on with a session gets it, empty, and its epoch says so. */
+/*
+ * Let a lost sandbox begin anew, for a client that just goes on with its session. It is empty,
+ * which its epoch shows.
+ */
 static bool revive(struct sandbox *s, struct refusal *ret)
 {
 	if (is_full(s->sandboxes)) {
