@@ -300,12 +300,11 @@ static void start_cold(struct kernel *s)
 	command_line_free(&line);
 }
 
-bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n)
+bool kernel_join(struct kernel *s, const struct keeper_kernel *was, int *fds, size_t n)
 {
 	struct err e = { 0 };
-	int ends[KERNEL_FDS] = { fds[0], fds[1], fds[2], fds[3] };
 
-	if (!attach(s, ends))
+	if (!attach(s, fds))
 		return false;
 	s->pipes.joined = s->joined = s->kept = true;
 	s->command = was->command;
@@ -314,12 +313,12 @@ bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *f
 	if (n <= KERNEL_FDS)
 		return true;
 	s->pidfd = (struct watch){
-		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
+		.fd = TAKE_FD(fds[KERNEL_FDS]), .events = EPOLLIN, .fn = on_pidfd, .arg = s
 	};
-	/* Without the watch the end of the kernel would not be noticed: then it has to end now. */
-	if (loop_add(s->cell->cells->loop, &s->pidfd, &e) < 0)
-		s->why = "the kernel could not be watched";
-	return true;
+	if (loop_add(s->cell->cells->loop, &s->pidfd, &e) == 0)
+		return true;
+	kernel_clear(s); /* without the watch the front would not notice the kernel's end */
+	return false;
 }
 
 void kernel_started(struct kernel *s, int *fds, size_t n_fds)

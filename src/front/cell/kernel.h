@@ -23,9 +23,10 @@ void kernel_failed(struct kernel *s, const struct init_failed *f);
 void kernel_ended(struct kernel *s, int status);
 
 /*
- * kernel_join() - Take over a kernel of a former front (KEEPER_KERNEL). True: the kernel owns @fds.
+ * kernel_join() - Take over a kernel of a former front (KEEPER_KERNEL). The descriptors that it
+ * takes from @fds are -1 afterwards. False: the caller has to kill it.
  */
-bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n);
+bool kernel_join(struct kernel *s, const struct keeper_kernel *was, int *fds, size_t n);
 /*
  * For a kernel that settles: it was busy for a former front. kernel_ready, kernel_ended or gone
  * follows.

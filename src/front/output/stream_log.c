@@ -143,7 +143,7 @@ static bool is_needed(const struct stream_log *l)
 	return false;
 }
 
-static void make_cell(struct stream_log *l, size_t size)
+static void make_room(struct stream_log *l, size_t size)
 {
 	while (l->first <= l->last &&
 	       (l->bytes + size > l->bytes_max || l->last - l->first + 1 >= l->events_max)) {
@@ -226,7 +226,7 @@ static void append(struct stream_log *l, struct stream_event *ev)
 		free_event(ev);
 		return;
 	}
-	make_cell(l, ev ? ev->size : 0);
+	make_room(l, ev ? ev->size : 0);
 	if (!ev || !grow(l)) {
 		free_event(ev);
 		forget_next(l);

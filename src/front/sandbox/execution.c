@@ -32,11 +32,7 @@
 #include "front/support/name.h"
 #include "front/support/time_text.h"
 
-#define MARGIN_MS 1000u               /* for code to report that it received nothing */
-#define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
-#define GRACE_STEP_NS (200 * CLOCK_NS_PER_MS)
 #define AGAIN_NS (20 * CLOCK_NS_PER_MS)
-#define KILL_NS (5 * CLOCK_NS_PER_S) /* from the kill to giving the cell up */
 #define RESULT_BYTES (16u << 20)
 #define ERROR_BYTES (1u << 20)
 

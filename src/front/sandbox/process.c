@@ -265,7 +265,7 @@ void processes_free(struct sandbox *s)
 /* ---- the beginning ------------------------------------------------------------------------- */
 
 /* Make room for one more process: if there are too many, forget the one that ended first. */
-static int make_cell(struct sandbox *s, struct refusal *why)
+static int make_room(struct sandbox *s, struct refusal *why)
 {
 	struct processes *all = s->processes;
 
@@ -345,7 +345,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 int process_new(struct sandbox *s, const json_t *body, struct process_listener *l,
 		struct refusal *ret)
 {
-	if (policy_process(s->sandboxes->admission, s->owner, ret) < 0 || make_cell(s, ret) < 0)
+	if (policy_process(s->sandboxes->admission, s->owner, ret) < 0 || make_room(s, ret) < 0)
 		return -1;
 	struct process *p = calloc(1, sizeof(*p));
 
