@@ -118,7 +118,7 @@ static void run(struct mcp_batch *b, struct mcp_session *s, json_t *value,
 		put_error(b, m->id, MCP_INVALID_REQUEST, "a request with this id is under way");
 		return;
 	}
-	c = mcp_call_new(s->mcp, s->owner, s, MCP_LEGACY, json_incref(value), &batch_line, b);
+	c = mcp_call_new(s->mcp, s->owner, s, MCP_LEGACY, value, m, &batch_line, b);
 	if (!c) {
 		put_error(b, m->id, MCP_INTERNAL, "the daemon is out of memory");
 		return;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call.c - Answers and notifications as both eras want them. */
+/*
+ * call.c - Calls: their methods, their answers and their notifications, as both eras want them.
+ */
 #include "front/mcp/call.h"
 
 #include <stdarg.h>
@@ -18,23 +20,21 @@
 /* ---- life ---------------------------------------------------------------------------------- */
 
 struct mcp_call *mcp_call_new(struct mcp *mcp, const char *owner, struct mcp_session *session,
-			      enum mcp_era era, json_t *message, const struct mcp_line *line,
-			      void *at)
+			      enum mcp_era era, json_t *message, const struct mcp_message *m,
+			      const struct mcp_line *line, void *at)
 {
 	struct mcp_call *c = calloc(1, sizeof(*c));
 
-	if (!c) {
-		json_decref(message);
+	if (!c)
 		return NULL;
-	}
 	c->mcp = mcp;
 	c->session = session;
 	c->era = era;
-	c->message = message;
+	c->message = json_incref(message);
 	c->line = line;
 	c->at = at;
 	(void)snprintf(c->owner, sizeof(c->owner), "%s", owner);
-	mcp_message_read(message, &c->m);
+	c->m = *m;
 	LIST_PUSH(mcp->calls, c);
 	return c;
 }
@@ -81,6 +81,54 @@ bool mcp_capable(const struct mcp_call *c, const char *capability, const char *e
 	const json_t *one = json_object_get(all, capability);
 
 	return json_is_object(extension ? json_object_get(one, extension) : one);
+}
+
+/* ---- methods ------------------------------------------------------------------------------- */
+
+enum { LEGACY = 1u << MCP_LEGACY, MODERN = 1u << MCP_MODERN, BOTH = LEGACY | MODERN };
+
+static const struct method {
+	const char *name;
+	unsigned int eras;
+	mcp_method *fn;
+} methods[] = {
+	{ "initialize", LEGACY, mcp_method_initialize },
+	{ "ping", LEGACY, mcp_method_ping },
+	{ "logging/setLevel", LEGACY, mcp_method_set_level },
+	{ "server/discover", MODERN, mcp_method_discover },
+	{ "tools/list", BOTH, mcp_method_tools_list },
+	{ "tools/call", BOTH, mcp_method_tools_call },
+	{ "resources/list", BOTH, mcp_method_resources_list },
+	{ "resources/templates/list", BOTH, mcp_method_templates_list },
+	{ "resources/read", BOTH, mcp_method_resources_read },
+	{ "resources/subscribe", LEGACY, mcp_method_resources_subscribe },
+	{ "resources/unsubscribe", LEGACY, mcp_method_resources_unsubscribe },
+	{ "resources/directory/read", MODERN, mcp_method_directory_read },
+	{ "skills/list", MODERN, mcp_method_skills_list },
+	{ "skills/get", MODERN, mcp_method_skills_get },
+	{ "prompts/list", BOTH, mcp_method_prompts_list },
+	{ "prompts/get", BOTH, mcp_method_prompts_get },
+	{ "completion/complete", BOTH, mcp_method_complete },
+	{ "subscriptions/listen", MODERN, mcp_method_listen },
+	{ "tasks/get", MODERN, mcp_method_tasks_get },
+	{ "tasks/update", MODERN, mcp_method_tasks_update },
+	{ "tasks/cancel", MODERN, mcp_method_tasks_cancel },
+};
+
+void mcp_no_method(struct mcp_call *c)
+{
+	mcp_fail_data(c, c->era == MCP_MODERN ? 404 : 200, MCP_NO_METHOD, NULL,
+		      "there is no method %.100s", c->m.method);
+}
+
+void mcp_call_run(struct mcp_call *c)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+		if (methods[i].eras & 1u << c->era && strcmp(methods[i].name, c->m.method) == 0) {
+			methods[i].fn(c);
+			return;
+		}
+	mcp_no_method(c);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */

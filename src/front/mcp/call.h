@@ -68,12 +68,12 @@ struct mcp_call {
 	uint64_t lines, told_ns;             /* of running code: written, and told last */
 };
 
-/* mcp_call_new() - @message: a request; the call's afterwards. NULL without memory: then it is
- * freed. */
+/* mcp_call_new() - @m: the request @message, of which the call keeps a reference. NULL without
+ * memory. */
 struct mcp_call *mcp_call_new(struct mcp *mcp, const char *owner, struct mcp_session *session,
-			      enum mcp_era era, json_t *message, const struct mcp_line *line,
-			      void *at);
-/* mcp_call_run() - Find the method and call it (mcp.c). The call may be over when this returns. */
+			      enum mcp_era era, json_t *message, const struct mcp_message *m,
+			      const struct mcp_line *line, void *at);
+/* mcp_call_run() - Find the method and call it. The call may be over when this returns. */
 void mcp_call_run(struct mcp_call *c);
 /* mcp_call_cancel() - Nobody wants the answer any more. */
 void mcp_call_cancel(struct mcp_call *c);
@@ -169,9 +169,10 @@ void mcp_page_end(const struct mcp_page *p, struct json *j);
 
 /* ---- methods ------------------------------------------------------------------------------- */
 
-/* One for each row of the table in mcp.c. Each answers, now or later. */
+/* One for each row of the table in call.c. Each answers, now or later. */
 typedef void mcp_method(struct mcp_call *c);
-extern mcp_method mcp_method_tools_list, mcp_method_tools_call, mcp_method_resources_list,
+extern mcp_method mcp_method_initialize, mcp_method_discover, mcp_method_ping, mcp_method_set_level,
+	mcp_method_tools_list, mcp_method_tools_call, mcp_method_resources_list,
 	mcp_method_templates_list, mcp_method_resources_read, mcp_method_resources_subscribe,
 	mcp_method_resources_unsubscribe, mcp_method_directory_read, mcp_method_skills_list,
 	mcp_method_skills_get, mcp_method_prompts_list, mcp_method_prompts_get, mcp_method_complete,

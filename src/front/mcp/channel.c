@@ -141,7 +141,7 @@ static void run(struct mcp_channel *p, struct mcp_session *session, enum mcp_era
 			  "too many requests are under way: wait for answers");
 		return;
 	}
-	c = mcp_call_new(p->mcp, p->owner, session, era, json_incref(value), &channel_line, p);
+	c = mcp_call_new(p->mcp, p->owner, session, era, value, m, &channel_line, p);
 	if (!c) {
 		put_error(p, m->id, MCP_INTERNAL, NULL, "the daemon is out of memory");
 		return;

@@ -1,31 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http.c - Streamable HTTP: POST, GET and DELETE of /mcp, for both eras.
+ * http.c - Streamable HTTP: the checks and refusals of all requests of /mcp, and its GET and
+ * DELETE.
  *
- * mcp/message.h decides the era of a POST, and post.c answers it. GET is the stream of a session's
- * messages that belong to no request, DELETE its end.
+ * GET is the stream of a session's messages that belong to no request, DELETE its end. post.c has
+ * POST.
  */
+#include "front/mcp/http.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/mcp/batch.h"
 #include "front/mcp/call.h"
 #include "front/mcp/channel.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/post.h"
 #include "front/mcp/session.h"
-#include "front/mcp/sse.h"
-#include "front/support/schema.h"
 #include "net/http.h"
+
+#define ERROR_MAX 8192u
+
+/* ---- heads and refusals -------------------------------------------------------------------- */
+
+void mcp_refuse(struct http_exchange *x, int status, const json_t *id, int code, const json_t *data,
+		const char *message)
+{
+	_buf_ struct buf b = BUF_INIT(ERROR_MAX);
+
+	mcp_error_json(&b, id, code, data, message);
+	reply_json(x, status, &b);
+}
+
+bool mcp_accepts(const struct http_exchange *x, const char *type)
+{
+	const char *accept = http_header(x, "accept");
+
+	return !accept || strcasestr(accept, type) || strstr(accept, "*/*");
+}
+
+bool mcp_head_ok(struct http_exchange *x)
+{
+	const char *type = http_header(x, "content-type");
+
+	if (type && strncasecmp(type, "application/json", 16) != 0)
+		mcp_refuse(x, 415, NULL, MCP_BAD_SESSION, NULL,
+			   "Content-Type must be application/json");
+	else if (!mcp_accepts(x, "application/json"))
+		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL,
+			   "Accept must name application/json and " MCP_EVENTS);
+	else
+		return true;
+	return false;
+}
+
+bool mcp_stream_wanted(struct http_exchange *x)
+{
+	if (!mcp_accepts(x, MCP_EVENTS)) {
+		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL, "Accept must name " MCP_EVENTS);
+		return false;
+	}
+	if (strcmp(http_request(x)->method, "HEAD") != 0)
+		return true;
+	reply_headers(x);
+	http_reply(x, 200, MCP_EVENTS, "", 0);
+	return false;
+}
+
+void mcp_stream_open(struct http_exchange *x)
+{
+	reply_headers(x);
+	http_add_header(x, "X-Accel-Buffering", "no");
+	sse_begin(x);
+}
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
-/* The session that the request names; NULL: answered. */
-static struct mcp_session *own_session(struct mcp *mcp, struct http_exchange *x, const json_t *id)
+struct mcp_session *mcp_http_session(struct mcp *mcp, struct http_exchange *x, const json_t *id)
 {
 	const char *name = http_header(x, "mcp-session-id");
 	struct mcp_session *s = name ? mcp_session_find(mcp, context_of(x)->owner, name) : NULL;
@@ -41,101 +96,6 @@ static struct mcp_session *own_session(struct mcp *mcp, struct http_exchange *x,
 		mcp_refuse(x, 404, id, MCP_NO_SESSION, NULL,
 			   "there is no such session: begin again with initialize");
 	return s;
-}
-
-/* ---- POST ---------------------------------------------------------------------------------- */
-
-static void serve_batch(struct mcp *mcp, struct http_exchange *x, json_t *list)
-{
-	bool named = http_header(x, "mcp-session-id") != NULL;
-	struct mcp_session *s = named ? own_session(mcp, x, NULL) : NULL;
-	const char *why;
-
-	if (named && !s)
-		return;
-	why = mcp_batch_why_not(s, list);
-	if (why) {
-		mcp_refuse(x, 400, NULL, MCP_INVALID_REQUEST, NULL, why);
-		return;
-	}
-	mcp_post_batch(mcp, x, s, list);
-}
-
-static void serve_legacy(struct mcp *mcp, struct http_exchange *x, json_t *message,
-			 const struct mcp_message *m)
-{
-	bool begins = m->kind == MCP_REQUEST && strcmp(m->method, "initialize") == 0;
-	struct mcp_session *s = begins ? mcp_session_new(mcp, context_of(x)->owner) :
-					 own_session(mcp, x, m->id);
-
-	if (!s) {
-		if (begins)
-			mcp_refuse(x, 503, m->id, MCP_INTERNAL, NULL,
-				   "there are too many sessions: end some");
-		return;
-	}
-	if (m->kind == MCP_REQUEST) {
-		mcp_post_run(mcp, x, s, MCP_LEGACY, message);
-		if (begins && !s->version)
-			mcp_session_end(s); /* the handshake failed */
-		return;
-	}
-	if (m->kind == MCP_NOTIFICATION)
-		mcp_notified(mcp, s, NULL, m);
-	else
-		(void)mcp_session_response(s, m->id, m->result, m->error);
-	reply_empty(x, 202);
-}
-
-static void serve_message(struct mcp *mcp, struct http_exchange *x, json_t *message)
-{
-	const struct mcp_headers h = { http_header(x, "mcp-protocol-version"),
-				       http_header(x, "mcp-method"), http_header(x, "mcp-name") };
-	struct mcp_message m;
-	struct mcp_ruling r;
-
-	mcp_message_read(message, &m);
-	if (m.kind == MCP_NONSENSE) {
-		mcp_refuse(x, 400, m.id, MCP_INVALID_REQUEST, NULL, m.why);
-		return;
-	}
-	mcp_rule(&m, &h, &r);
-	if (r.http)
-		mcp_refuse(x, r.http, m.id, r.code, r.data, r.message);
-	else if (r.era == MCP_LEGACY)
-		serve_legacy(mcp, x, message, &m);
-	else if (m.kind == MCP_REQUEST && strcmp(m.method, "subscriptions/listen") == 0 &&
-		 !mcp_accepts(x, MCP_EVENTS))
-		mcp_refuse(x, 406, m.id, MCP_INVALID_REQUEST, NULL, "Accept must name " MCP_EVENTS);
-	else if (m.kind == MCP_REQUEST)
-		mcp_post_run(mcp, x, NULL, MCP_MODERN, message);
-	else
-		reply_empty(x, 202);
-	json_decref(r.data);
-}
-
-void handle_mcp_post(struct mcp *mcp, struct http_exchange *x)
-{
-	const struct http_request *q = http_request(x);
-	struct schema_error e;
-	json_t *message;
-
-	if (!mcp_head_ok(x))
-		return;
-	if (mcp_sse_named(x)) {
-		mcp_sse_post(mcp, x);
-		return;
-	}
-	message = schema_load(q->body ? q->body : "", q->body_len, &e);
-	if (!message) {
-		mcp_refuse(x, 400, NULL, MCP_PARSE_ERROR, NULL, e.message);
-		return;
-	}
-	if (json_is_array(message))
-		serve_batch(mcp, x, message);
-	else
-		serve_message(mcp, x, message);
-	json_decref(message);
 }
 
 /* ---- GET: messages that belong to no request ----------------------------------------------- */
@@ -182,7 +142,7 @@ static void out_gone(struct request_context *v)
 static struct mcp_session *named_session(struct mcp *mcp, struct http_exchange *x)
 {
 	if (http_header(x, "mcp-session-id"))
-		return own_session(mcp, x, NULL);
+		return mcp_http_session(mcp, x, NULL);
 	http_add_header(x, "Allow", "POST");
 	mcp_refuse(x, 405, NULL, MCP_BAD_SESSION, NULL,
 		   "there is no stream without a session: header Mcp-Session-Id, from initialize");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp.c - The server itself: its description of itself, the table of methods, which differs between
- * the eras, and its end.
+ * mcp.c - The server itself: its description of itself, the methods that are about the server, and
+ * its end.
  */
 #include "front/mcp/mcp.h"
 
@@ -141,7 +141,7 @@ void mcp_note_json(struct buf *out, const char *method, const struct buf *params
 
 /* ---- methods ------------------------------------------------------------------------------- */
 
-static void initialize(struct mcp_call *c)
+void mcp_method_initialize(struct mcp_call *c)
 {
 	const char *asked = json_string_value(json_object_get(c->m.params, "protocolVersion"));
 	struct mcp_session *s = c->session;
@@ -168,7 +168,7 @@ static void initialize(struct mcp_call *c)
 	mcp_answer_end(c, &a);
 }
 
-static void discover(struct mcp_call *c)
+void mcp_method_discover(struct mcp_call *c)
 {
 	struct mcp_answer a;
 
@@ -183,12 +183,12 @@ static void discover(struct mcp_call *c)
 	mcp_answer_end(c, &a);
 }
 
-static void ping(struct mcp_call *c)
+void mcp_method_ping(struct mcp_call *c)
 {
 	mcp_answer_empty(c);
 }
 
-static void set_level(struct mcp_call *c)
+void mcp_method_set_level(struct mcp_call *c)
 {
 	const char *name = json_string_value(json_object_get(c->m.params, "level"));
 	int level = mcp_log_level(name);
@@ -202,52 +202,6 @@ static void set_level(struct mcp_call *c)
 	}
 	c->session->log_level = level;
 	mcp_answer_empty(c);
-}
-
-enum { LEGACY = 1u << MCP_LEGACY, MODERN = 1u << MCP_MODERN, BOTH = LEGACY | MODERN };
-
-static const struct method {
-	const char *name;
-	unsigned int eras;
-	mcp_method *fn;
-} methods[] = {
-	{ "initialize", LEGACY, initialize },
-	{ "ping", LEGACY, ping },
-	{ "logging/setLevel", LEGACY, set_level },
-	{ "server/discover", MODERN, discover },
-	{ "tools/list", BOTH, mcp_method_tools_list },
-	{ "tools/call", BOTH, mcp_method_tools_call },
-	{ "resources/list", BOTH, mcp_method_resources_list },
-	{ "resources/templates/list", BOTH, mcp_method_templates_list },
-	{ "resources/read", BOTH, mcp_method_resources_read },
-	{ "resources/subscribe", LEGACY, mcp_method_resources_subscribe },
-	{ "resources/unsubscribe", LEGACY, mcp_method_resources_unsubscribe },
-	{ "resources/directory/read", MODERN, mcp_method_directory_read },
-	{ "skills/list", MODERN, mcp_method_skills_list },
-	{ "skills/get", MODERN, mcp_method_skills_get },
-	{ "prompts/list", BOTH, mcp_method_prompts_list },
-	{ "prompts/get", BOTH, mcp_method_prompts_get },
-	{ "completion/complete", BOTH, mcp_method_complete },
-	{ "subscriptions/listen", MODERN, mcp_method_listen },
-	{ "tasks/get", MODERN, mcp_method_tasks_get },
-	{ "tasks/update", MODERN, mcp_method_tasks_update },
-	{ "tasks/cancel", MODERN, mcp_method_tasks_cancel },
-};
-
-void mcp_no_method(struct mcp_call *c)
-{
-	mcp_fail_data(c, c->era == MCP_MODERN ? 404 : 200, MCP_NO_METHOD, NULL,
-		      "there is no method %.100s", c->m.method);
-}
-
-void mcp_call_run(struct mcp_call *c)
-{
-	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
-		if (methods[i].eras & 1u << c->era && strcmp(methods[i].name, c->m.method) == 0) {
-			methods[i].fn(c);
-			return;
-		}
-	mcp_no_method(c);
 }
 
 /* ---- notifications ------------------------------------------------------------------------- */

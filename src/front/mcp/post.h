@@ -1,41 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* post.h - HTTP requests of the protocol: checks of their heads, refusals, and POSTs until they are
- * answered. */
+/* post.h - A POST whose answer is a stream that its client lost. */
 #ifndef CAISSON_FRONT_MCP_POST_H
 #define CAISSON_FRONT_MCP_POST_H
 
-#include <jansson.h>
-#include <stdbool.h>
-
-#include "mcp/message.h"
-
 struct http_exchange;
-struct mcp;
 struct mcp_session;
 
-#define MCP_EVENTS "text/event-stream"
-
-/* mcp_accepts() - Whether the client takes an answer of this type: by Accept; without it, any. */
-bool mcp_accepts(const struct http_exchange *x, const char *type);
-/* mcp_head_ok() - Of a POST: JSON goes both ways. False: it is answered. */
-bool mcp_head_ok(struct http_exchange *x);
-/* mcp_stream_wanted() - Of a GET: whether to answer with a stream of events. False: it is answered,
- * as a HEAD or with the types that there are. */
-bool mcp_stream_wanted(struct http_exchange *x);
-/* mcp_stream_open() - Send the head of a stream of events. */
-void mcp_stream_open(struct http_exchange *x);
-/* mcp_refuse() - An answer that is an error of the protocol. @id, @data: borrowed, or NULL. */
-void mcp_refuse(struct http_exchange *x, int status, const json_t *id, int code, const json_t *data,
-		const char *message);
-
-/* mcp_post_run() - One request. @session: of a legacy client. @message: borrowed. Answers, now or
- * later. */
-void mcp_post_run(struct mcp *mcp, struct http_exchange *x, struct mcp_session *session,
-		  enum mcp_era era, json_t *message);
 /* mcp_post_resume() - The rest of a stream, after the event @last. Answers. */
 void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const char *last);
-/* mcp_post_batch() - Several; a batch that the session may send (batch.h). */
-void mcp_post_batch(struct mcp *mcp, struct http_exchange *x, struct mcp_session *session,
-		    json_t *list);
 
 #endif

@@ -16,7 +16,7 @@
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/mcp/channel.h"
-#include "front/mcp/post.h"
+#include "front/mcp/http.h"
 #include "front/mcp/session.h"
 #include "front/support/schema.h"
 #include "mcp/message.h"
