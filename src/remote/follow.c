@@ -292,16 +292,20 @@ static int listen_all(struct follow *f, const char *path, json_t *body)
 
 int follow_exit_code(const json_t *result)
 {
-	static const char *const limits[] = { "timeout", "limit", "failed", "not_started" };
+	static const char *const hinted[] = { "error", "timeout", "limit", "failed",
+					      "not_started" };
 	const json_t *code = json_object_get(result, "exit_code");
 	const char *hint = list_text(result, "hint");
 	json_int_t v = json_integer_value(code);
 
 	if (!*hint)
 		hint = list_text(json_object_get(result, "cause"), "hint");
-	/* A program prints its own failures; a limit needs a line of ours. */
-	for (size_t i = 0; *hint && i < ARRAY_SIZE(limits); i++) {
-		if (strcmp(list_text(result, "status"), limits[i]) != 0)
+	/* A program prints its own failures; a limit, or a refused connection, needs a line of
+	 * ours. The daemon has written to stderr why a program was not started. */
+	if (v == 126 || v == 127)
+		hint = "";
+	for (size_t i = 0; *hint && i < ARRAY_SIZE(hinted); i++) {
+		if (strcmp(list_text(result, "status"), hinted[i]) != 0)
 			continue;
 		(void)fprintf(stderr, "caisson: ");
 		(void)text_print(stderr, hint, strlen(hint));

@@ -79,6 +79,8 @@ static void own_hint(struct problem *p)
 		problem_hint(
 			p,
 			"'caisson ps -a' lists those there are; 'caisson create NAME' makes one");
+	else if (strcmp(p->code, "sandbox_stopped") == 0)
+		problem_hint(p, "'caisson rm NAME' frees the name, then 'caisson create NAME'");
 	else if (p->status == 404 && strcmp(p->code, "not_found") == 0)
 		problem_hint(
 			p, "this daemon does not know the request: is it older than this caisson?");

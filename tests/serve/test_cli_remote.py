@@ -102,7 +102,7 @@ def test_stop_and_kill(cli):
         assert "stopped" in cli.ok("ps", "-a").out.decode()
         r = cli("exec", "--name", a, "--", "true")
         assert r.code == 125
-        one_line(r, "stopped")
+        one_line(r, "stopped", "caisson rm")
         r = cli("cp", a + ":x", "-")
         assert r.code == 6
     finally:
@@ -117,7 +117,7 @@ def test_missing_ones(cli, box):
             assert r.code in (5, 7), r
             continue
         assert r.code == 5, r
-        one_line(r, "no such sandbox", "caisson create")
+        one_line(r, "no such sandbox: '%s'" % gone, "caisson create")
     assert cli("rm", "-f", gone).code == 0
     r = cli("rm", gone, box)
     assert r.code == 5 and r.out == box.encode() + b"\n", "the other sandboxes were not removed"
@@ -458,11 +458,11 @@ def test_top_once(cli, box):
 
 
 def test_wrong_use(cli):
-    cases = [(["create"], "caisson create NAME"), (["create", "a", "b"], "too many"), (["create", "a/b"], "no name of a sandbox"),
+    cases = [(["create"], "caisson create NAME"), (["create", "a", "b"], "too many"), (["create", "a/b"], "invalid sandbox name"),
              (["create", "x", "--memory", "1.5"], "--memory"), (["create", "x", "--memory", "100K"], "whole number of MiB"),
              (["ps", "x"], "too many"), (["ps", "--nonsense"], "unknown option"), (["rm"], "something is missing"),
              (["exec", "--name", "x"], "something is missing"), (["run", "--name", "x"], "nothing to run"),
-             (["run", "--name", "a b", "1"], "no name of a sandbox"),
+             (["run", "--name", "a b", "1"], "invalid sandbox name"),
              (["shell", "x", "ls"], "-- ls"), (["port", "x", "0"], "PORT"), (["ps", "--url", "ftp://x"], "--url"),
              (["ps", "--url", "http://u:p@x"], "--token-file"), (["stop", "--grace", "soon", "x"], "--grace")]
     for args, part in cases:

@@ -50,6 +50,7 @@ def gone(pids):
 def test_local(nowhere):
     before = family(os.getpid())
     with caisson.Caisson.local() as c, caisson.Caisson.local() as same:
+        assert c.health()["status"] == "healthy", "local() returned before its daemon served"
         assert c.execute("6 * 7").text == "42"
         where = Path(c.transport.place.path).parent
         assert where.stat().st_mode & 0o777 == 0o700 and where.parent == nowhere

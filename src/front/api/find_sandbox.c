@@ -16,14 +16,21 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/time_text.h"
 
+void reply_no_sandbox(struct http_exchange *x, const char *name)
+{
+	reply_error(x, 404, "no_such_sandbox", "name",
+		    "see GET /v1/sandboxes; a sandbox ends when it was idle for longer than its "
+		    "idle_seconds",
+		    "there is no such sandbox: '%.64s'", name);
+}
+
 struct sandbox *own_sandbox(struct services *services, struct http_exchange *x)
 {
 	struct sandbox *s =
 		sandbox_find(services->sandboxes, context_of(x)->owner, context_param(x, 0));
 
 	if (!s)
-		reply_error(x, 404, "no_such_sandbox", "name", "see GET /v1/sandboxes",
-			    "there is no such sandbox");
+		reply_no_sandbox(x, context_param(x, 0));
 	return s;
 }
 

@@ -15,6 +15,9 @@ struct services;
  * with 404. */
 struct sandbox *own_sandbox(struct services *services, struct http_exchange *x);
 
+/* reply_no_sandbox() - 404: the caller has no sandbox of this name. */
+void reply_no_sandbox(struct http_exchange *x, const char *name);
+
 /* own_process() - Its process of the second path parameter; NULL: answered with 404. */
 struct process *own_process(struct sandbox *s, struct http_exchange *x);
 

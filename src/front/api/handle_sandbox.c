@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "client/receipt.h"
+#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
 #include "front/egress/egress.h"
@@ -97,8 +98,7 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 
 	free(l);
 	if (!s) {
-		reply_error(x, 404, "no_such_sandbox", "name", "see GET /v1/sandboxes",
-			    "there is no such sandbox");
+		reply_no_sandbox(x, context_param(x, 0));
 		return;
 	}
 	spec.limits = s->spec.limits;

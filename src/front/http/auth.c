@@ -294,8 +294,8 @@ static void check_user(const struct auth_facts *f, struct auth_verdict *v)
 		refuse(v, 401, "unauthorized",
 		       "without a token only the user who started this daemon, and root, may call "
 		       "over TCP",
-		       "call as that user or over the daemon's unix socket, or have it started "
-		       "with --token-file FILE and send 'Authorization: Bearer TOKEN'");
+		       "call as that user, or have the daemon started with --token-file FILE and "
+		       "send 'Authorization: Bearer TOKEN'");
 }
 
 static void wrong_token(struct auth *a, const struct auth_facts *f, uint64_t now_ns,

@@ -145,6 +145,12 @@ static void banner(const struct parts *p)
 	const char *auth =
 		auth_has_tokens(p->server.auth) ? " -H \"Authorization: Bearer $TOKEN\"" : "";
 
+	/* A client calls an address; the wildcard is only for listening. */
+	bool any = strncmp(c->listen, "0.0.0.0:", 8) == 0;
+	char call[64];
+
+	(void)snprintf(call, sizeof(call), "%s%s", any ? "127.0.0.1" : "",
+		       c->listen + (any ? strlen("0.0.0.0") : 0));
 	if (strcmp(c->listen, "none") == 0) {
 		(void)printf("caisson listens on %s\n", c->socket);
 	} else {
@@ -154,8 +160,8 @@ static void banner(const struct parts *p)
 			     "  curl %s://%s/health\n"
 			     "  and in a browser: %s://%s/docs\n\n",
 			     scheme, c->listen, strcmp(c->socket, "none") ? " and " : "",
-			     strcmp(c->socket, "none") ? c->socket : "", scheme, c->listen, auth,
-			     scheme, c->listen, scheme, c->listen);
+			     strcmp(c->socket, "none") ? c->socket : "", scheme, call, auth, scheme,
+			     call, scheme, call);
 	}
 	(void)fflush(stdout);
 }

@@ -66,7 +66,7 @@ const struct operation operation_execute_in_sandbox = {
 	.fields =
 		FIELDS(SANDBOX_PARAM, SESSION_FIELD,
 		       FIELD(IN_TOOL, STRING, "language", 1, 32, "python, bash, javascript or r.",
-			     .required = true),
+			     .required = true, .example = "\"python\""),
 		       CODE_FIELD(IN_BODY | IN_TOOL, "code",
 				  "Code to run. The value of a last expression becomes `result`."),
 		       LANGUAGE_FIELD, STDIN_FIELD, TIMEOUT_FIELD(IN_BODY | IN_TOOL), EVENTS_FIELD),

@@ -119,7 +119,7 @@ static void on_error(struct install *in, const json_t *said)
 			bool show = strcmp(code, "build_failed") == 0;
 
 			install_fail_text(in, known[i].kind, known[i].code, known[i].hint,
-					  "'%.60s': %.110s%s%s", in->first, text,
+					  "'%.60s': %.150s%s%s", in->first, text,
 					  show ? "; its log ends with: " : "", show ? log : "");
 			return;
 		}

@@ -27,6 +27,8 @@
 #include "front/spec/judge.h"
 #include "front/support/metrics.h"
 
+#define STOPPED_HINT "remove it (DELETE /v1/sandboxes/{name}), then create it again"
+
 /* ---- finding sandboxes --------------------------------------------------------------------- */
 
 struct sandbox *sandbox_find(struct sandboxes *sandboxes, const char *owner, const char *name)
@@ -206,7 +208,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 	struct refusal why;
 
 	if (s->state != SANDBOX_RUNNING || s->stopping) {
-		execution_refuse(x, REFUSAL_CONFLICT, "sandbox_stopped", NULL, 0,
+		execution_refuse(x, REFUSAL_CONFLICT, "sandbox_stopped", STOPPED_HINT, 0,
 				 "the sandbox is %s: %s",
 				 s->stopping ? "being stopped" : sandbox_state_name(s->state),
 				 s->reason);
@@ -246,7 +248,7 @@ void sandbox_enter(struct sandbox *s, struct entry *en)
 	struct refusal why;
 
 	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING) {
-		(void)refusal_set(&why, REFUSAL_CONFLICT, "sandbox_stopped", NULL, NULL,
+		(void)refusal_set(&why, REFUSAL_CONFLICT, "sandbox_stopped", NULL, STOPPED_HINT,
 				  "the sandbox is %s: %s",
 				  s->state == SANDBOX_RUNNING ? "being stopped" :
 								sandbox_state_name(s->state),

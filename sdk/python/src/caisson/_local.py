@@ -118,9 +118,13 @@ class LocalDaemon:
                         "the private daemon did not start: " + self._last_words(), hint="'caisson doctor' lists what this machine lacks"
                     )
                 self._is_ready = True
-            elif time.monotonic() - self._begun > START_SECONDS:
+            elif self.is_late():
                 raise SandboxUnavailable(f"the private daemon is not ready after {START_SECONDS} s: " + self._last_words())
             return self._is_ready
+
+    def is_late(self) -> bool:
+        """Whether the time for its start is over."""
+        return time.monotonic() - self._begun > START_SECONDS
 
     def release(self) -> None:
         """Count one user less. The last one ends the daemon; ended() reports when it has ended."""

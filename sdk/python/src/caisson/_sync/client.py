@@ -74,6 +74,8 @@ class Caisson:
             raise
         client = cls(**{**kwargs, "socket": daemon.socket, "token": None})
         client._daemon = daemon
+        while not client._is_healthy() and not daemon.is_late():
+            sleep(0.01)
         return client
 
     def close(self) -> None:
@@ -217,6 +219,14 @@ class Caisson:
     def health(self) -> Mapping[str, Any]:
         """State, version, isolation, pools, languages. Raises SandboxUnavailable if the daemon cannot serve now."""
         return self._object(self.transport.request("GET", "/health", timeout=self.timeout))
+
+    def _is_healthy(self) -> bool:
+        """False while the daemon fills its pools, or ends."""
+        try:
+            self.health()
+        except NotServing:
+            return False
+        return True
 
     def policy(self) -> Mapping[str, Any]:
         """The limits of the operator's policy for you, and how much of them is in use."""
