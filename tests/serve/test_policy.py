@@ -17,7 +17,7 @@ from box_lib import Box
 from egress_lib import Resolver, Server, echo
 from jupyter_lib import Kernel
 from mcp_lib import Legacy, Modern
-from process import BIN, unique, wait_until
+from process import BIN, children, name_of, unique, wait_until
 from serve_lib import Daemon
 
 TOKENS = {name: secrets.token_hex(16) for name in ("alice", "bob")}
@@ -493,6 +493,71 @@ def test_what_may_be_reached_is_narrowed_at_once(held):
         assert "gaierror" in b.post("/execute", {"code": "socket.getaddrinfo('one.test', 80)"}).json["stderr"]
     server.close()
     held.use(GENEROUS)
+
+
+SLEEP = "1234"
+
+
+class Slow:
+    """A sandbox whose pid 1 is stopped, so that a change of its egress stays on its way."""
+
+    def __init__(self, held, box):
+        self.held = held
+        box.post("/processes", {"cmd": "sleep", "args": [SLEEP]})
+        self.pid, = [p for p in held.d.processes() if name_of(p) == "caisson-init" and [c for c in children(p) if command_of(c) == ["sleep", SLEEP]]]
+
+    def __enter__(self):
+        os.kill(self.pid, signal.SIGSTOP)
+        return self
+
+    def __exit__(self, *_):
+        os.kill(self.pid, signal.SIGCONT)
+
+    def put(self, box, entries):
+        """The request, whose client goes away at once."""
+        body = json.dumps({"egress": entries}).encode()
+        with self.held.d.connect() as c:
+            c.sendall(b"PUT %s/egress HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: %d\r\n\r\n%s" % (box.url.encode(), TOKENS["bob"].encode(), len(body), body))
+            assert wait_until(lambda: [e for e in self.held.ledger("egress.change") if entries == json.loads(e["egress"])])
+
+
+def command_of(pid):
+    with open("/proc/%d/cmdline" % pid) as f:
+        return f.read().split("\0")[:-1]
+
+
+def test_a_change_on_its_way_is_judged_by_the_new_policy(held):
+    """The client of the change has left: the daemon judges and records it all the same."""
+    held.use(GENEROUS)
+    server = Server(echo)
+    one, two = ("%s.test:%d" % (n, server.port) for n in ("one", "two"))
+    reach = "import socket\nfor n in ('one.test', 'two.test'):\n try: print(bool(socket.create_connection((n, %d))))\n except OSError: print(None)" % server.port
+    for denied, left in ((False, [one, two]), (True, [one])):   # the first is the control
+        held.use(GENEROUS)
+        with Box(held.d, egress=[]) as b:
+            with Slow(held, b) as slow:
+                slow.put(b, [one, two])
+                if denied:
+                    held.use("[default]\negress = ['*:*']\negress_denied = ['two.test']\n")
+                assert b.about()["spec"]["egress"] == [], "pid 1 was not slow"
+            assert wait_until(lambda: b.about()["spec"]["egress"] == left), b.about()["spec"]
+            assert b.post("/execute", {"code": reach}).json["stdout"].split() == ["True", "None" if denied else "True"]
+            assert json.loads(held.ledger("egress.change")[-1]["egress"]) == left
+    server.close()
+    held.use(GENEROUS)
+
+
+def test_a_change_without_its_client_is_made_and_kept(held):
+    held.use(GENEROUS)
+    with Box(held.d, egress=["one.test:80", "two.test:80"]) as b:
+        with Slow(held, b) as slow:
+            slow.put(b, ["one.test:80", "one.test:81"])
+            slow.put(b, ["one.test:82"])
+        assert wait_until(lambda: b.about()["spec"]["egress"] == ["one.test:82"]), b.about()["spec"]
+        os.kill(held.d.pid, signal.SIGKILL)
+        held.d.wait_ready()
+        assert b.about()["spec"]["egress"] == ["one.test:82"], "a withdrawn rule came back"
 
 
 # ---- another one in its place -----------------------------------------------------------------------------

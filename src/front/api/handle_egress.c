@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "front/api/handlers.h"
 #include "front/egress/egress.h"
-#include "front/egress/narrow.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
@@ -39,11 +38,11 @@ void handle_egress_get(struct sandbox *s, struct http_exchange *x)
 	reply_egress(x, s);
 }
 
-/* A request that waits for the gate. */
+/* A change on its way to the gate. It is in the ledger, so it goes on without its client. */
 struct change {
 	struct egress_change pending;
 	struct sandbox *sandbox;
-	struct http_exchange *x;
+	struct http_exchange *x; /* NULL: the client is gone */
 };
 
 static void on_changed(struct egress_change *w, const struct refusal *why)
@@ -53,22 +52,19 @@ static void on_changed(struct egress_change *w, const struct refusal *why)
 	struct sandbox *s = c->sandbox;
 
 	free(c);
-	if (why) {
+	if (x && why)
 		reply_refusal(x, why);
-	} else {
-		policy_narrow(s); /* the policy may have changed meanwhile */
-		audit_spec(s);
+	else if (x)
 		reply_egress(x, s);
+	if (!why)
 		sandbox_step(s);
-	}
 }
 
 static void change_gone(struct request_context *v)
 {
 	struct change *c = v->work;
 
-	egress_unchange(c->sandbox, &c->pending);
-	free(c);
+	c->x = NULL;
 	v->work = NULL;
 }
 

@@ -17,7 +17,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
+#include "front/egress/narrow.h"
 #include "front/gate/gate_link.h"
+#include "front/sandbox/audit.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
@@ -51,26 +53,38 @@ static void close_fds(struct egress *g)
 		g->fds[i] = foreign_close(g->fds[i]);
 }
 
+/* From now on the sandbox has this list, as far as the policy still allows it: the policy may have
+ * changed while the change was on its way. */
+static void set_list(struct sandbox *s, json_t *list)
+{
+	json_t *before = s->spec.egress;
+
+	if (before == list)
+		return;
+	s->spec.egress = json_incref(list);
+	json_decref(before);
+	audit_spec(s);
+	policy_narrow(s);
+}
+
 void egress_applied(struct egress *g, const struct refusal *why)
 {
 	struct sandbox *s = g->sandbox;
 	struct egress_change *w = g->change;
+	json_t *list = g->list;
 
 	close_fds(g);
 	g->changing = false;
 	g->change = NULL;
+	g->list = NULL;
 	if (!why) {
 		g->state = EGRESS_ON;
 		g->held = g->next;
-		if (s->spec.egress != g->list) {
-			json_decref(s->spec.egress);
-			s->spec.egress = json_incref(g->list);
-		}
+		set_list(s, list); /* another change may begin in it */
 	} else if (g->state == EGRESS_MAKING) {
 		g->state = EGRESS_OFF;
 	}
-	json_decref(g->list);
-	g->list = NULL;
+	json_decref(list);
 	if (why && !w)
 		timer_after(s->sandboxes->loop, &g->retry, RETRY_NS);
 	if (w)
@@ -185,10 +199,7 @@ void egress_free(struct sandbox *s)
 /* There is no cell yet: the next one gets the new rules. */
 static void change_spec(struct sandbox *s, struct egress_change *w)
 {
-	json_t *old = s->spec.egress;
-
-	s->spec.egress = json_incref(w->list);
-	json_decref(old);
+	set_list(s, w->list);
 	json_decref(w->list);
 	w->done(w, NULL);
 }
@@ -235,22 +246,6 @@ void egress_change(struct sandbox *s, json_t *list, struct egress_change *w)
 		at = &(*at)->next;
 	*at = w;
 	next_change(g);
-}
-
-void egress_unchange(struct sandbox *s, struct egress_change *w)
-{
-	struct egress *g = s->egress;
-
-	if (!g)
-		return;
-	if (g->change == w)
-		g->change = NULL;
-	for (struct egress_change **at = &g->waiting; *at; at = &(*at)->next)
-		if (*at == w) {
-			*at = w->next;
-			json_decref(w->list);
-			break;
-		}
 }
 
 /* ---- another gate -------------------------------------------------------------------------- */

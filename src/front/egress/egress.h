@@ -92,8 +92,6 @@ void egress_free(struct sandbox *s);
  * the order of the requests.
  */
 void egress_change(struct sandbox *s, json_t *list, struct egress_change *w);
-/* egress_unchange() - Done is not called any more; a change that has begun goes on. */
-void egress_unchange(struct sandbox *s, struct egress_change *w);
 
 /* egress_hint() - The last refusal since @since_ns, for a person to act on. False: none.
  */

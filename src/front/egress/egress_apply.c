@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "front/egress/egress.h"
+#include "front/egress/narrow.h"
 #include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
 #include "front/sandbox/hooks.h"
@@ -66,7 +67,11 @@ static int send_rules(struct egress *g, struct err *e)
 	struct gate_msg m = { .op = GATE_SET, .id = g->id };
 	int fds[FD_PASS_MAX];
 	size_t n = 1;
+	json_t *asked = g->list;
 
+	/* The policy may have changed since the request. */
+	g->list = policy_narrowed(g->sandbox, asked);
+	json_decref(asked);
 	if (egress_rules(g->list, &rules, e) < 0)
 		return e->code;
 	for (size_t i = 0; g->sandbox->spec.fetcher && i < rules.n_rules; i++)

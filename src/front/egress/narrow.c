@@ -58,26 +58,37 @@ static json_t *within(struct sandboxes *sandboxes, const char *owner, const json
 	return left;
 }
 
-void policy_narrow(struct sandbox *s)
+json_t *policy_narrowed(struct sandbox *s, json_t *list)
 {
 	struct refusal why;
-	json_t *left;
 
-	if (!s->sandboxes->admission->policy->rules || s->state != SANDBOX_RUNNING || s->ending)
-		return;
-	left = within(s->sandboxes, s->owner, s->spec.egress);
-	if (json_array_size(left) == json_array_size(s->spec.egress)) {
+	if (!s->sandboxes->admission->policy->rules)
+		return json_incref(list);
+	json_t *left = within(s->sandboxes, s->owner, list);
+
+	if (json_array_size(left) == json_array_size(list)) {
 		json_decref(left);
-		return;
+		return json_incref(list);
 	}
+	log_event(LOG_LEVEL_INFO, "policy_narrow", F_STR("owner", s->owner),
+		  F_STR("sandbox", s->name), F_UINT("entries", json_array_size(list)),
+		  F_UINT("left", json_array_size(left)));
+	(void)audit_egress(s, left, &why); /* it happens even if that fails */
+	return left;
+}
+
+void policy_narrow(struct sandbox *s)
+{
+	if (s->state != SANDBOX_RUNNING || s->ending)
+		return;
+	json_t *left = policy_narrowed(s, s->spec.egress), *before = s->spec.egress;
+
+	s->spec.egress = left;
+	json_decref(before);
+	if (left == before)
+		return;
 	struct narrowing *n = calloc(1, sizeof(*n));
 
-	log_event(LOG_LEVEL_INFO, "policy_narrow", F_STR("owner", s->owner),
-		  F_STR("sandbox", s->name), F_UINT("entries", json_array_size(s->spec.egress)),
-		  F_UINT("left", json_array_size(left)));
-	json_decref(s->spec.egress);
-	s->spec.egress = left;
-	(void)audit_egress(s, left, &why); /* it happens even if that fails */
 	audit_spec(s);
 	if (!n) {
 		give_up(s);
