@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -30,6 +32,14 @@ int fd_close(int fd)
 void fd_closep(int *fd)
 {
 	*fd = fd_close(*fd);
+}
+
+int fd_openat2(int dir, const char *path, int flags, uint64_t resolve)
+{
+	const struct open_how how = { .flags = (unsigned int)(flags | O_CLOEXEC),
+				      .resolve = resolve };
+
+	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 
 int mem_grow(void *list, size_t *cap, size_t n, size_t size)

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
@@ -43,6 +44,10 @@ int mem_grow(void *list, size_t *cap, size_t n, size_t size);
 
 /* fd_close() - Close if not negative; keeps errno; always returns -1: `fd = fd_close(fd);` */
 int fd_close(int fd);
+
+/* fd_openat2() - openat2(2), close-on-exec. @resolve: RESOLVE_ flags of <linux/openat2.h>.
+ * Descriptor, or -1 with errno. */
+int fd_openat2(int dir, const char *path, int flags, uint64_t resolve);
 
 /* fd_read_full() - Read until @size bytes or the end of file. Return: bytes read, or -errno. */
 ssize_t fd_read_full(int fd, void *data, size_t size);

@@ -189,14 +189,11 @@ static bool is_cgroup(int fd)
 /* openat2 where the kernel has it: no symbolic link anywhere in the path. */
 static int open_plain(const char *path)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = fd_openat2(AT_FDCWD, path, flags, RESOLVE_NO_SYMLINKS);
 
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = open(path, flags);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -43,9 +42,8 @@ static void layout_close(struct layout *l)
 
 static int open_file(int dir, const char *path, struct stat *st, struct err *e)
 {
-	const struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC,
-				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	_fd_ int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	_fd_ int fd = fd_openat2(dir, path, O_RDONLY | O_NONBLOCK,
+				 RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 
 	if (fd < 0)
 		return err_set(e, -errno, "open '%.150s' of the archive", path);

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -31,16 +30,13 @@ struct dir_time {
 
 int layer_open(int root, const char *path, int flags)
 {
-	const struct open_how how = { .flags = (unsigned int)(flags | O_CLOEXEC),
-				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = -1;
+	int fd, tries = TRIES;
 
 	/* EAGAIN: a rename or mount on this machine while a ".." was followed. */
-	for (int i = 0; i < TRIES; i++)
-		if ((fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how))) >=
-			    0 ||
-		    errno != EAGAIN)
-			break;
+	do
+		fd = fd_openat2(root, *path ? path : ".", flags,
+				RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	while (fd < 0 && errno == EAGAIN && --tries > 0);
 	return fd < 0 ? -errno : fd;
 }
 

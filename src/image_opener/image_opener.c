@@ -27,7 +27,6 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,12 +107,8 @@ static int enter_jail(int store, struct err *e)
  */
 static int open_in(int layer, const char *path, int flags)
 {
-	struct open_how how = {
-		.flags = (unsigned int)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-	};
-
-	return (int)syscall(SYS_openat2, layer, path, &how, sizeof(how));
+	return fd_openat2(layer, path, flags,
+			  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 }
 
 /* 1: the file is there; 0: this layer has a whiteout for it; -1: neither. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/utf8.h"
 
 struct scan {
@@ -26,11 +27,6 @@ static void skip_space(struct scan *s)
 		s->at++;
 }
 
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static bool escape(struct scan *s)
 {
 	if (s->at == s->end || !*s->at || !strchr("\"\\/bfnrtu", *s->at))
@@ -38,7 +34,7 @@ static bool escape(struct scan *s)
 	if (*s->at++ != 'u')
 		return true;
 	for (int i = 0; i < 4; i++, s->at++)
-		if (s->at == s->end || !is_hex(*s->at))
+		if (s->at == s->end || hex_digit(*s->at) < 0)
 			return false;
 	return true;
 }

@@ -5,19 +5,11 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 
 #define SCHEME "sandbox://"
 #define FILES "files/"
 #define EXECUTIONS "executions/"
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* No NUL can come of it, and nothing that could mean a query or a fragment. */
 static bool decode(const char *s, char *out, size_t size)
@@ -30,11 +22,11 @@ static bool decode(const char *s, char *out, size_t size)
 		if (c == '?' || c == '#')
 			return false;
 		if (c == '%') {
-			int high = hex(s[1]), low = high < 0 ? -1 : hex(s[2]);
+			int byte = hex_escape(s, strnlen(s, 3));
 
-			if (low < 0 || (high == 0 && low == 0))
+			if (byte <= 0)
 				return false;
-			c = (char)(high << 4 | low);
+			c = (char)byte;
 			s += 2;
 		}
 		if (n + 1 == size)

@@ -14,6 +14,7 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/num.h"
 
 #define ID_DIGITS 18
 
@@ -83,11 +84,6 @@ static bool take_id(struct cursor *c, uint64_t *ret)
 	return *ret > 0 && *begin != '0';
 }
 
-static int hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The escape behind a backslash, as bytes. Return: how many; 0: left to the parser. */
 static size_t unescape(struct cursor *c, char to[static 2])
 {
@@ -101,7 +97,7 @@ static size_t unescape(struct cursor *c, char to[static 2])
 	}
 	if (!skip(c, "u00") || c->end - c->at < 2)
 		return 0;
-	int high = hex(c->at[0]), low = hex(c->at[1]);
+	int high = hex_digit(c->at[0]), low = hex_digit(c->at[1]);
 
 	if (high < 0 || low < 0)
 		return 0;

@@ -136,14 +136,6 @@ void s3_page_free(struct s3_page *p)
 	*p = (struct s3_page){ 0 };
 }
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' :
-	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-				      -1;
-}
-
 /* encoding-type=url: "%20", and '+' for a blank. */
 static char *decode(const char *text, size_t len, size_t *ret_len)
 {
@@ -151,11 +143,10 @@ static char *decode(const char *text, size_t len, size_t *ret_len)
 	size_t n = 0;
 
 	for (size_t i = 0; out && i < len; i++) {
-		int hi = text[i] == '%' && i + 2 < len ? digit(text[i + 1]) : -1;
-		int lo = hi >= 0 ? digit(text[i + 2]) : -1;
+		int byte = hex_escape(text + i, len - i);
 
-		if (lo >= 0) {
-			out[n++] = (char)(hi * 16 + lo);
+		if (byte >= 0) {
+			out[n++] = (char)byte;
 			i += 2;
 		} else {
 			out[n++] = text[i] == '+' ? ' ' : text[i];

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "front/http/reply.h"
 #include "front/http/route.h"
@@ -24,15 +25,6 @@
 
 /* ---- the head ------------------------------------------------------------------------------ */
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool query_name_next(const char **at, char name[QUERY_NAME_MAX])
 {
 	const char *s = *at + strspn(*at, "&");
@@ -44,9 +36,10 @@ bool query_name_next(const char **at, char name[QUERY_NAME_MAX])
 	}
 	for (; *s && *s != '=' && *s != '&'; s++) {
 		char c = *s == '+' ? ' ' : *s;
+		int byte = hex_escape(s, strnlen(s, 3));
 
-		if (c == '%' && hex(s[1]) >= 0 && hex(s[2]) >= 0) {
-			c = (char)(hex(s[1]) << 4 | hex(s[2]));
+		if (byte >= 0) {
+			c = (char)byte;
 			s += 2;
 		}
 		if (n < QUERY_NAME_MAX - 1)
