@@ -60,12 +60,15 @@ int mem_grow(void *list, size_t *cap, size_t n, size_t size)
 	return 0;
 }
 
-ssize_t fd_read_full(int fd, void *data, size_t size)
+/* @at: -1: where the file offset is. */
+static ssize_t read_full(int fd, void *data, size_t size, off_t at)
 {
 	size_t len = 0;
 
 	while (len < size) {
-		ssize_t n = TEMP_FAILURE_RETRY(read(fd, (char *)data + len, size - len));
+		char *to = (char *)data + len;
+		ssize_t n = TEMP_FAILURE_RETRY(at < 0 ? read(fd, to, size - len) :
+							pread(fd, to, size - len, at + (off_t)len));
 
 		if (n < 0)
 			return -errno;
@@ -74,6 +77,16 @@ ssize_t fd_read_full(int fd, void *data, size_t size)
 		len += (size_t)n;
 	}
 	return (ssize_t)len;
+}
+
+ssize_t fd_read_full(int fd, void *data, size_t size)
+{
+	return read_full(fd, data, size, -1);
+}
+
+ssize_t fd_pread_full(int fd, void *data, size_t size, off_t at)
+{
+	return read_full(fd, data, size, at);
 }
 
 ssize_t fd_read_file(int dirfd, const char *path, char *buf, size_t size)
@@ -110,8 +123,6 @@ int fd_read_buf(int fd, struct buf *b)
 char *fd_read_whole(int fd, size_t max, size_t *ret_len)
 {
 	struct stat st;
-	size_t len = 0;
-	ssize_t n = 1;
 
 	if (fstat(fd, &st) < 0)
 		return NULL;
@@ -119,23 +130,18 @@ char *fd_read_whole(int fd, size_t max, size_t *ret_len)
 		errno = EFBIG;
 		return NULL;
 	}
-	_mem_ char *text = malloc((size_t)st.st_size + 1);
+	char *text = malloc((size_t)st.st_size + 1);
+	ssize_t len = text ? fd_pread_full(fd, text, (size_t)st.st_size, 0) : -ENOMEM;
 
-	while (text && n != 0 && len < (size_t)st.st_size) {
-		n = pread(fd, text + len, (size_t)st.st_size - len, (off_t)len);
-		if (n < 0 && errno != EINTR)
-			return NULL;
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (!text)
+	if (len < 0) {
+		free(text);
+		errno = (int)-len;
 		return NULL;
-	char *ret = text;
-
+	}
 	text[len] = '\0';
-	text = NULL;
 	if (ret_len)
-		*ret_len = len;
-	return ret;
+		*ret_len = (size_t)len;
+	return text;
 }
 
 int fd_write_file(int dirfd, const char *path, const char *s)

@@ -52,6 +52,9 @@ int fd_openat2(int dir, const char *path, int flags, uint64_t resolve);
 /* fd_read_full() - Read until @size bytes or the end of file. Return: bytes read, or -errno. */
 ssize_t fd_read_full(int fd, void *data, size_t size);
 
+/* fd_pread_full() - The same from the offset @at on, by pread(2). */
+ssize_t fd_pread_full(int fd, void *data, size_t size, off_t at);
+
 /*
  * fd_read_file() - Read a small file below @dirfd into @buf, NUL-terminated.
  * Return: bytes read (without the NUL), -E2BIG when it does not fit in @size - 1, or -errno.

@@ -24,9 +24,8 @@ static bool wait_for(const struct supervise *s, pid_t worker, unsigned int ms, i
 		return s->wait(s->arg, worker, ms, ret_status);
 	if (!worker)
 		(void)usleep(ms * 1000);
-	while (worker && waitpid(worker, ret_status, 0) < 0)
-		if (errno != EINTR)
-			return false;
+	if (worker && TEMP_FAILURE_RETRY(waitpid(worker, ret_status, 0)) < 0)
+		return false;
 	/* Children of a worker are killed with it, and are then ours: none writes any more. */
 	while (worker && s->bury_all && !WIFEXITED(*ret_status) &&
 	       (waitpid(-1, NULL, 0) > 0 || errno == EINTR))

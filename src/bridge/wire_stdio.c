@@ -150,10 +150,8 @@ static bool drain(struct stdio_wire *w, size_t most)
 	static char bytes[SHARE];
 
 	for (size_t done = 0; done < most;) {
-		ssize_t n = read(w->out.fd, bytes, sizeof(bytes));
+		ssize_t n = TEMP_FAILURE_RETRY(read(w->out.fd, bytes, sizeof(bytes)));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0 && errno == EAGAIN)
 			return true;
 		if (n <= 0 || lines_feed(&w->lines, bytes, (size_t)n) != 0)
@@ -203,11 +201,9 @@ static void on_exit_(struct child *c, const char *how)
 static void flush(struct stdio_wire *w)
 {
 	while (w->written < w->unread.len) {
-		ssize_t n =
-			write(w->in.fd, w->unread.data + w->written, w->unread.len - w->written);
+		ssize_t n = TEMP_FAILURE_RETRY(
+			write(w->in.fd, w->unread.data + w->written, w->unread.len - w->written));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0 && errno != EAGAIN) {
 			/* It reads no more; its end is noticed elsewhere. */
 			stop(&w->in);

@@ -59,8 +59,7 @@ static int borrow(const struct run_options *o, struct loan *ret, struct err *e)
 	fd_close(opener);
 	if (code == -ETIMEDOUT)
 		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 	return code;
 }
 

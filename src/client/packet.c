@@ -130,20 +130,15 @@ static int read_body(int fd, struct buf *body)
 		return -errno;
 	if (st.st_size < 0 || (uint64_t)st.st_size > body->max)
 		return -EMSGSIZE;
-	size_t size = (size_t)st.st_size, done = 0;
+	size_t size = (size_t)st.st_size;
 	char *to = buf_reserve(body, size);
 
 	if (!to)
 		return body->err;
-	while (done < size) {
-		ssize_t n = pread(fd, to + done, size - done, (off_t)done);
+	ssize_t n = fd_pread_full(fd, to, size, 0);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EPROTO;
-		done += (size_t)n;
-	}
+	if (n != (ssize_t)size)
+		return n < 0 ? (int)n : -EPROTO;
 	buf_commit(body, size);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
@@ -36,8 +37,7 @@ void warden_stop(struct warden_client *w)
 	if (w->pid <= 0)
 		return;
 	w->fd = fd_close(w->fd);
-	while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(w->pid, NULL, 0));
 	w->pid = 0;
 }
 

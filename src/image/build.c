@@ -262,8 +262,7 @@ static int finish(struct builder *b, int r, struct err *e)
 	if (b->pid > 0) {
 		if (r < 0)
 			(void)kill(b->pid, SIGKILL);
-		while (waitpid(b->pid, &status, 0) < 0 && errno == EINTR)
-			;
+		(void)TEMP_FAILURE_RETRY(waitpid(b->pid, &status, 0));
 		if (r == 0)
 			r = judge(b, status, e);
 	}

@@ -162,10 +162,9 @@ static int lock_file(const struct store *s, const char *name, int how, struct er
 		fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, -errno, "open '%s' of the image store", name);
-	while (flock(fd, how) < 0)
-		if (errno != EINTR)
-			return errno == EWOULDBLOCK ? -EWOULDBLOCK :
-						      err_set(e, -errno, "lock the image store");
+	if (TEMP_FAILURE_RETRY(flock(fd, how)) < 0)
+		return errno == EWOULDBLOCK ? -EWOULDBLOCK :
+					      err_set(e, -errno, "lock the image store");
 	return TAKE_FD(fd);
 }
 
@@ -427,9 +426,7 @@ int digest_fd(int fd, int copy, char ret[IMAGE_DIGEST_MAX])
 	ssize_t n;
 
 	hash_begin(&h);
-	while ((n = read(fd, piece, sizeof(piece))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
+	while ((n = TEMP_FAILURE_RETRY(read(fd, piece, sizeof(piece)))) != 0) {
 		int r = n < 0 ? -errno : copy < 0 ? 0 : fd_write_all(copy, piece, (size_t)n);
 
 		if (r < 0)

@@ -120,8 +120,7 @@ static int make_pipe(int *in, int *out, struct err *e)
 
 static void reap(pid_t pid)
 {
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 }
 
 static pid_t start(const struct start *st, const struct idmap *ids, struct err *e)

@@ -155,8 +155,7 @@ static int ask_helper(const char *host, struct creds *c, struct err *e)
 	if (r < 0)
 		return r;
 	r = fd_read_buf(from, &answer);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 	/* A helper that does not know the registry fails: try without credentials. */
 	if (r < 0 || status != 0)
 		return 0;

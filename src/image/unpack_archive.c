@@ -67,11 +67,8 @@ static la_ssize_t on_read(struct archive *a, void *arg, const void **ret)
 {
 	static char piece[READ_BYTES];
 	struct unpack *u = arg;
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(read(u->from, piece, sizeof(piece)));
 
-	do
-		n = read(u->from, piece, sizeof(piece));
-	while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		archive_set_error(a, errno, "read");
 		return -1;

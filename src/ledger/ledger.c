@@ -94,12 +94,10 @@ static int copy(int from_fd, uint64_t from, int to)
 	char block[4096];
 
 	for (;;) {
-		ssize_t n = pread(from_fd, block, sizeof(block), (off_t)from);
+		ssize_t n = fd_pread_full(from_fd, block, sizeof(block), (off_t)from);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n <= 0)
-			return n < 0 ? -errno : 0;
+			return (int)n;
 		int r = fd_write_all(to, block, (size_t)n);
 
 		if (r < 0)
@@ -214,9 +212,7 @@ static int write_line(struct ledger *l, const struct ledger_event *event, struct
 	if (l->size > 0 && l->size + l->line.len > l->file_bytes && !l->no_rotation &&
 	    rotate(l, e) < 0)
 		return e->code;
-	do {
-		n = write(l->fd, l->line.data, l->line.len);
-	} while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(write(l->fd, l->line.data, l->line.len));
 	if (n != (ssize_t)l->line.len) {
 		/* A write that was cut short does not say why; a full disk is what does that. */
 		r = n < 0 ? -errno : -ENOSPC;

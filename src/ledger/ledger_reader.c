@@ -125,16 +125,14 @@ void scan_begin(struct scan *s, int fd)
 /* Read more, behind what is there. 1, 0 at the end of the file, or -errno. */
 static int more(struct scan *s)
 {
-	ssize_t n;
-
 	if (s->used > 0) {
 		memmove(s->data, s->data + s->used, s->have - s->used);
 		s->have -= s->used;
 		s->used = 0;
 	}
-	do {
-		n = pread(s->fd, s->data + s->have, sizeof(s->data) - s->have, (off_t)s->ahead);
-	} while (n < 0 && errno == EINTR);
+	ssize_t n = TEMP_FAILURE_RETRY(
+		pread(s->fd, s->data + s->have, sizeof(s->data) - s->have, (off_t)s->ahead));
+
 	if (n < 0)
 		return -errno;
 	s->have += (size_t)n;

@@ -64,11 +64,8 @@ static json_t *stat_there(struct session *s, const char *name, const char *path)
 static int64_t from_file(void *arg, char *data, size_t size)
 {
 	struct copy *c = arg;
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(read(c->fd, data, size));
 
-	do
-		n = read(c->fd, data, size);
-	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		(void)err_set(&c->e, -errno, "read the file");
 	else

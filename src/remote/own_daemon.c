@@ -77,8 +77,7 @@ static void await(int lease, int daemon, int timeout_ms)
 	struct pollfd p[] = { { .fd = lease, .events = POLLIN },
 			      { .fd = daemon, .events = POLLIN } };
 
-	while (poll(p, 2, timeout_ms) < 0 && errno == EINTR)
-		;
+	(void)TEMP_FAILURE_RETRY(poll(p, 2, timeout_ms));
 }
 
 /* The pipes of the host would otherwise stay open for as long as this process lives. */
@@ -229,8 +228,7 @@ void own_daemon_stop(struct own_daemon *d)
 {
 	d->lease = fd_close(d->lease);
 	if (d->keeper > 0)
-		while (waitpid(d->keeper, NULL, 0) < 0 && errno == EINTR)
-			;
+		(void)TEMP_FAILURE_RETRY(waitpid(d->keeper, NULL, 0));
 	else if (d->dir[0])
 		(void)rmdir(d->dir); /* the process in between was never started */
 	*d = (struct own_daemon){ .keeper = -1, .lease = -1 };

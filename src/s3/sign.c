@@ -272,20 +272,15 @@ int s3_creds_parse(const char *text, size_t len, const char *profile, struct s3_
 int s3_creds_fd(int fd, const char *profile, struct s3_creds *ret, struct err *e)
 {
 	char *text = private_alloc(KEYS_TEXT_MAX + 1);
-	size_t len = 0;
-	ssize_t n = 1;
-	int r = text ? 0 : err_set(e, -ENOMEM, "read it");
+	ssize_t n = text ? fd_pread_full(fd, text, KEYS_TEXT_MAX + 1, 0) : -ENOMEM;
+	int r;
 
-	while (r == 0 && n != 0 && len <= KEYS_TEXT_MAX) {
-		n = pread(fd, text + len, KEYS_TEXT_MAX + 1 - len, (off_t)len);
-		if (n < 0 && errno != EINTR)
-			r = err_set(e, -errno, "read it");
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (r == 0 && len > KEYS_TEXT_MAX)
+	if (n < 0)
+		r = err_set(e, (int)n, "read it");
+	else if (n > (ssize_t)KEYS_TEXT_MAX)
 		r = err_say(e, -E2BIG, "is larger than 64 KiB");
-	if (r == 0)
-		r = s3_creds_parse(text, len, profile, ret, e);
+	else
+		r = s3_creds_parse(text, (size_t)n, profile, ret, e);
 	private_free(text, KEYS_TEXT_MAX + 1);
 	return r;
 }

@@ -169,10 +169,8 @@ int cell_unwatch(int epoll, int fd)
 int cell_kernel_reaped(struct cell *c)
 {
 	int status = 0;
-	pid_t pid;
+	pid_t pid = (pid_t)TEMP_FAILURE_RETRY(waitpid(c->kernel_pid, &status, WNOHANG));
 
-	while ((pid = waitpid(c->kernel_pid, &status, WNOHANG)) < 0 && errno == EINTR)
-		;
 	if (pid <= 0)
 		return pid == 0 ? -EAGAIN : -errno;
 	c->kernel = KERNEL_ENDED;

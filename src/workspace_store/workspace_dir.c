@@ -98,9 +98,8 @@ int workspace_dir_open(int store_dir, const char *key, struct workspace_dir *ret
 
 	if (dir < 0)
 		return err_set(e, -errno, "open the workspace");
-	while (flock(dir, LOCK_EX) < 0)
-		if (errno != EINTR)
-			return err_set(e, -errno, "lock the workspace");
+	if (TEMP_FAILURE_RETRY(flock(dir, LOCK_EX)) < 0)
+		return err_set(e, -errno, "lock the workspace");
 	int r = find_newest(dir, &ret->newest);
 
 	if (r < 0)
