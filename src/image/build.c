@@ -219,10 +219,8 @@ static int read_pipes(struct builder *b, int to, struct hash *h, struct show *sh
 		for (size_t i = 0; i < 2; i++) {
 			if (p[i].fd < 0 || !p[i].revents)
 				continue;
-			ssize_t n = read(p[i].fd, chunk, sizeof(chunk));
+			ssize_t n = TEMP_FAILURE_RETRY(read(p[i].fd, chunk, sizeof(chunk)));
 
-			if (n < 0 && errno == EINTR)
-				continue;
 			if (n <= 0) {
 				p[i].fd = -1;
 			} else if (i == 1) {

@@ -7,7 +7,6 @@
  */
 #include "image/image_store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -176,18 +175,15 @@ int store_lock(const struct store *s, bool exclusive, struct err *e)
 int store_each(int dir, int (*fn)(void *arg, const char *name, struct err *e), void *arg,
 	       struct err *e)
 {
-	int copy = openat(dir, ".", DIR_FLAGS), r = 0;
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *en;
+	_dir_ DIR *d = dir_list(openat(dir, ".", DIR_FLAGS));
+	const char *name;
+	int r = 0;
 
-	if (!d) {
-		fd_close(copy);
+	if (!d)
 		return err_set(e, -errno, "look through the image store");
-	}
-	while (r == 0 && (en = readdir(d)))
-		if (en->d_name[0] != '.')
-			r = fn(arg, en->d_name, e);
-	(void)closedir(d);
+	while (r == 0 && (name = dir_next(d)))
+		if (name[0] != '.')
+			r = fn(arg, name, e);
 	return r;
 }
 

@@ -7,11 +7,9 @@
  */
 #include "image/image_store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,32 +25,20 @@ struct walk {
 
 static int visit(struct walk *w, int dir, const char *name, int depth);
 
-static int open_dir(const struct walk *w, int dir, const char *name)
+static int visit_all(struct walk *w, int dir, const char *name, int depth)
 {
-	int fd;
+	const char *entry;
+	int r = 0;
 
 	/* A change by name is safe: the directory is ours, and no other process changes a store. */
 	if (w->remove && geteuid() != 0)
 		(void)!fchmodat(dir, name, 0700, 0);
-	fd = openat(dir, name, DIR_FLAGS);
-	return fd < 0 ? -errno : fd;
-}
+	_dir_ DIR *d = dir_list(openat(dir, name, DIR_FLAGS));
 
-static int visit_all(struct walk *w, int dir, const char *name, int depth)
-{
-	int fd = open_dir(w, dir, name), r = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *en;
-
-	if (!d) {
-		r = fd < 0 ? fd : -errno;
-		fd_close(fd);
-		return r;
-	}
-	while (r == 0 && (en = readdir(d)))
-		if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0)
-			r = visit(w, dirfd(d), en->d_name, depth + 1);
-	(void)closedir(d);
+	if (!d)
+		return -errno;
+	while (r == 0 && (entry = dir_next(d)))
+		r = visit(w, dirfd(d), entry, depth + 1);
 	return r;
 }
 

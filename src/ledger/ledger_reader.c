@@ -13,7 +13,6 @@
  */
 #include "ledger/ledger_reader.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -73,38 +72,25 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int collect(DIR *dir, uint64_t **list, size_t *n, struct err *e)
-{
-	size_t room = 0;
-	const struct dirent *entry;
-	uint64_t seq;
-
-	for (errno = 0; (entry = readdir(dir)); errno = 0) {
-		if (!names_parse(entry->d_name, &seq))
-			continue;
-		if (*n == FILES_MAX || mem_grow(list, &room, *n + 1, sizeof(seq)) < 0)
-			return err_set(e, -ENOMEM, "list the ledger's files");
-		(*list)[(*n)++] = seq;
-	}
-	return errno ? err_set(e, -errno, "list the ledger's files") : 0;
-}
-
 int names_list(int dirfd, uint64_t **ret, size_t *ret_n, struct err *e)
 {
 	_mem_ uint64_t *list = NULL;
-	size_t n = 0;
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	size_t n = 0, room = 0;
+	_dir_ DIR *dir = dir_list(openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const char *name;
+	uint64_t seq;
 
-	if (!dir) {
-		r = err_set(e, -errno, "list the ledger's directory");
-		(void)fd_close(fd);
-		return r;
+	if (!dir)
+		return err_set(e, -errno, "list the ledger's directory");
+	while ((name = dir_next(dir))) {
+		if (!names_parse(name, &seq))
+			continue;
+		if (n == FILES_MAX || mem_grow(&list, &room, n + 1, sizeof(seq)) < 0)
+			return err_set(e, -ENOMEM, "list the ledger's files");
+		list[n++] = seq;
 	}
-	r = collect(dir, &list, &n, e);
-	(void)closedir(dir);
-	if (r < 0)
-		return r;
+	if (errno)
+		return err_set(e, -errno, "list the ledger's files");
 	if (n > 0)
 		qsort(list, n, sizeof(*list), compare);
 	*ret = list;
