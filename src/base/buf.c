@@ -106,6 +106,18 @@ int buf_append(struct buf *b, const void *data, size_t len)
 	return 0;
 }
 
+void buf_escape(struct buf *b, const char *s, const char *plain)
+{
+	static const char always[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+	for (; *s; s++)
+		if (strchr(always, *s) || strchr(plain, *s))
+			(void)buf_append(b, s, 1);
+		else
+			(void)buf_printf(b, "%%%02X", (unsigned char)*s);
+}
+
 int buf_puts(struct buf *b, const char *s)
 {
 	return buf_append(b, s, strlen(s));

@@ -63,6 +63,10 @@ char *buf_reserve(struct buf *b, size_t n);
 /* buf_commit() - Count @n bytes written into the reserved room; more than there is sets -EINVAL. */
 void buf_commit(struct buf *b, size_t n);
 
+/* buf_escape() - Append @s for a URL: letters, digits, "-._~" and the characters of @plain as they
+ * are, each other byte as %XX. */
+void buf_escape(struct buf *b, const char *s, const char *plain);
+
 /* buf_consume() - Drop the first @n bytes (all of them when there are fewer), moving the rest. */
 void buf_consume(struct buf *b, size_t n);
 

@@ -69,13 +69,6 @@ bool mcp_uri_parse(const char *text, struct mcp_uri *ret)
 
 void mcp_uri_file(struct buf *out, const char *name, const char *path)
 {
-	static const char plain[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_~/";
-
 	(void)buf_printf(out, SCHEME "%s/" FILES, name);
-	for (; *path; path++)
-		if (strchr(plain, *path))
-			(void)buf_append(out, path, 1);
-		else
-			(void)buf_printf(out, "%%%02X", (unsigned char)*path);
+	buf_escape(out, path, "/");
 }

@@ -55,7 +55,7 @@ static void execution_path(const struct follow *f, const char *rest, struct buf 
 {
 	buf_clear(path);
 	url_sandbox(path, f->name, "/executions/");
-	url_escape(path, f->id);
+	buf_escape(path, f->id, "");
 	(void)buf_puts(path, rest);
 }
 

@@ -239,7 +239,7 @@ static int begin(struct interactive *p, const char *name, json_t *body)
 	if (!process)
 		return -1;
 	(void)buf_puts(&p->path, "/");
-	url_escape(&p->path, list_text(process, "process_id"));
+	buf_escape(&p->path, list_text(process, "process_id"), "");
 	return 0;
 }
 

@@ -95,32 +95,19 @@ int url_parse(const char *s, struct url *ret, struct err *e)
 	return 0;
 }
 
-void url_escape(struct buf *b, const char *s)
-{
-	for (; *s; s++) {
-		bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
-			     (*s >= '0' && *s <= '9') || strchr("-._~", *s);
-
-		if (plain)
-			(void)buf_append(b, s, 1);
-		else
-			(void)buf_printf(b, "%%%02X", (unsigned char)*s);
-	}
-}
-
 void url_sandbox(struct buf *b, const char *name, const char *rest)
 {
 	(void)buf_puts(b, "/v1/sandboxes/");
-	url_escape(b, name);
+	buf_escape(b, name, "");
 	(void)buf_puts(b, rest);
 }
 
 void url_query(struct buf *b, const char *key, const char *value)
 {
 	(void)buf_puts(b, strchr(buf_str(b), '?') ? "&" : "?");
-	url_escape(b, key);
+	buf_escape(b, key, "");
 	(void)buf_puts(b, "=");
-	url_escape(b, value);
+	buf_escape(b, value, "");
 }
 
 void url_query_uint(struct buf *b, const char *key, unsigned long long value)

@@ -25,9 +25,6 @@ int url_parse(const char *s, struct url *ret, struct err *e);
 /* url_sandbox() - "/v1/sandboxes/NAME" and @rest, which begins with a slash or is empty. */
 void url_sandbox(struct buf *b, const char *name, const char *rest);
 
-/* url_escape() - Append, with everything but unreserved characters as %XX. */
-void url_escape(struct buf *b, const char *s);
-
 /* url_query() - Append "?key=value" or "&key=value", whichever is next. */
 void url_query(struct buf *b, const char *key, const char *value);
 void url_query_uint(struct buf *b, const char *key, unsigned long long value);

@@ -44,11 +44,11 @@ int s3_page(struct s3_client *c, const struct s3_place *place, const char *token
 	*ret = (struct s3_page){ 0 };
 	if (token) {
 		(void)buf_puts(&query, "continuation-token=");
-		s3_escape(token, false, &query);
+		buf_escape(&query, token, "");
 		(void)buf_puts(&query, "&");
 	}
 	(void)buf_puts(&query, "encoding-type=url&list-type=2&prefix=");
-	s3_escape(place->prefix, false, &query);
+	buf_escape(&query, place->prefix, "");
 	call.query = buf_str(&query);
 	int r = query.err ? err_set(e, query.err, "ask for a list") : run_well(c, &call, e);
 
@@ -180,7 +180,7 @@ static int begin(struct upload *u, struct err *e)
 		return r;
 	if (!s3_xml_value(buf_str(&call.text), call.text.len, "UploadId", u->id, sizeof(u->id)))
 		return err_say(e, -EBADMSG, "%s does not name the upload", u->c->site.host);
-	s3_escape(u->id, false, &escaped);
+	buf_escape(&escaped, u->id, "");
 	(void)snprintf(u->escaped, sizeof(u->escaped), "%s", buf_str(&escaped));
 	return 0;
 }

@@ -169,11 +169,11 @@ int s3_presign(const struct s3_creds *c, const char *region, const struct s3_ask
 	/* In the order of names: upper case comes before lower, so ours before "response-" and the
 	 * like. */
 	(void)buf_puts(&query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
-	s3_escape(who, false, &query);
+	buf_escape(&query, who, "");
 	(void)buf_printf(&query, "&X-Amz-Date=%s&X-Amz-Expires=%u", stamp, expires);
 	if (c->token[0]) {
 		(void)buf_puts(&query, "&X-Amz-Security-Token=");
-		s3_escape(c->token, false, &query);
+		buf_escape(&query, c->token, "");
 	}
 	(void)buf_puts(&query, "&X-Amz-SignedHeaders=host");
 	if (ask->query[0])

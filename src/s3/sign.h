@@ -3,7 +3,7 @@
  * sign.h - The keys for a server, and AWS Signature Version 4 with them, in a header or in a query.
  *
  * Signing is pure except for the hash functions of libcrypto. The signature covers a request in its
- * canonical form: path and query encoded by s3_escape(), the query's members in the order of their
+ * canonical form: path and query encoded by buf_escape(), the query's members in the order of their
  * names, headers with lower-case names.
  */
 #ifndef CAISSON_S3_SIGN_H

@@ -38,17 +38,6 @@ bool s3_bucket_ok(const char *s, size_t len)
 	return letter; /* otherwise it could be an address */
 }
 
-void s3_escape(const char *text, bool slash, struct buf *out)
-{
-	static const char plain[] = UPPER LOWER DIGITS "-._~";
-
-	for (; *text; text++)
-		if (strchr(plain, *text) || (slash && *text == '/'))
-			(void)buf_append(out, text, 1);
-		else
-			(void)buf_printf(out, "%%%02X", (unsigned char)*text);
-}
-
 static bool is_below(const char *host, const char *domain)
 {
 	size_t len = strlen(host), n = strlen(domain);
@@ -168,7 +157,7 @@ void s3_path(const struct s3_site *s, const char *bucket, const char *key, struc
 			(void)buf_puts(out, "/");
 	}
 	if (key)
-		s3_escape(key, true, out);
+		buf_escape(out, key, "/");
 }
 
 /* ---- keys as names of files ---------------------------------------------------------------- */

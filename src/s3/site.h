@@ -55,8 +55,6 @@ bool s3_bucket_ok(const char *s, size_t len);
 void s3_host(const struct s3_site *s, const char *bucket, struct buf *out);
 /* s3_path() - The path of a key, encoded; @key NULL: of the bucket. */
 void s3_path(const struct s3_site *s, const char *bucket, const char *key, struct buf *out);
-/* s3_escape() - @slash: '/' stays as it is. */
-void s3_escape(const char *text, bool slash, struct buf *out);
 
 /*
  * s3_key_problem() - Why a key, without the prefix of its place, cannot be the path of a file;
