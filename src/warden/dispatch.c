@@ -78,7 +78,6 @@ struct request {
 static int do_create(struct warden *w, struct request *q, struct err *e)
 {
 	const struct zygote *z = zygote_of(w, q->req->zygote);
-	struct cell_usage ignored;
 	uint32_t index = 0;
 	int r = spec_check(&q->req->spec, e);
 
@@ -105,7 +104,7 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 		return r;
 	r = watch(w, c->l.sync_fd, SOURCE_MADE, index, c->serial, e);
 	if (r < 0) {
-		(void)cell_destroy(c, &w->remains, &ignored, NULL);
+		cell_destroy(c, &w->remains);
 		return r;
 	}
 	check_before(w, c->check_ns);

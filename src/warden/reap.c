@@ -123,13 +123,10 @@ void dispatch_end(struct warden *w)
 			free(z);
 		}
 	reap_all(w);
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
-		struct cell_usage ignored;
-
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 		if (w->cells[i]) {
-			(void)cell_destroy(w->cells[i], &w->remains, &ignored, NULL);
+			cell_destroy(w->cells[i], &w->remains);
 			free(w->cells[i]);
 		}
-	}
 	remains_end(&w->remains, REMAINS_MS);
 }

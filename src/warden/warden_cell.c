@@ -309,9 +309,9 @@ void cell_abandon(struct cell *c, struct remains_list *remains)
 }
 
 /* A process that is stuck in a system call must not hold us for ever. */
-int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
-		 struct err *e)
+void cell_destroy(struct cell *c, struct remains_list *remains)
 {
+	struct cell_usage ignored;
 	struct pollfd p = { .fd = c->l.pidfd, .events = POLLIN };
 	int waited_ms = 0;
 
@@ -329,18 +329,16 @@ int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage
 			cell_reaped(c);
 		} else if ((n < 0 && errno != EINTR) ||
 			   (waited_ms += REAP_STEP_MS) > CELL_REAP_MS) {
-			cell_usage(c, ret);
 			cell_abandon(c, remains);
-			return err_say(e, -EBUSY, CELL_STUCK);
+			return;
 		}
 	}
-	int r = cell_remove(c, ret, e);
+	int r = cell_remove(c, &ignored, NULL);
 
 	for (unsigned int ms = 0; r == -EAGAIN && ms < REMOVE_DEADLINE_MS; ms++) {
 		(void)usleep(1000);
-		r = cell_remove(c, ret, e);
+		r = cell_remove(c, &ignored, NULL);
 	}
 	if (r == -EAGAIN)
 		cell_abandon(c, remains);
-	return r;
 }

@@ -132,8 +132,7 @@ int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e);
 void cell_abandon(struct cell *c, struct remains_list *remains);
 
 /* cell_destroy() - Kill, wait (bounded), cell_remove(). Also for a cell that was never made. */
-int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
-		 struct err *e);
+void cell_destroy(struct cell *c, struct remains_list *remains);
 
 /* cell_cgroup() - A journalled cgroup with these limits, for @record's slot. */
 int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_limits *limits,

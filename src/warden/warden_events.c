@@ -89,14 +89,13 @@ static int watch_cell(struct warden *w, struct cell *c, struct err *e)
 static void cell_is_made(struct warden *w, struct cell *c)
 {
 	struct warden_reply reply = { 0 };
-	struct cell_usage ignored;
 	struct err e = { 0 };
 	uint64_t seq = c->create_seq;
 	int r = cell_made(c, &e);
 
 	c->create_seq = 0;
 	if (r == 0 && (r = watch_cell(w, c, &e)) < 0)
-		(void)cell_destroy(c, &w->remains, &ignored, NULL);
+		cell_destroy(c, &w->remains);
 	if (r < 0) {
 		forget(w, c);
 		answer_failed(w, WARDEN_CREATE, seq, &e);
@@ -173,12 +172,10 @@ static void give_up(struct warden *w, struct cell *c)
 
 void end_unclaimed(struct warden *w, struct cell *c)
 {
-	struct cell_usage ignored;
-
 	cell_kill(c, CELL_END_CLIENT);
 	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
 	if (c->plan || c->l.pid <= 0) { /* in the making, or over already: nothing to wait for */
-		(void)cell_destroy(c, &w->remains, &ignored, NULL);
+		cell_destroy(c, &w->remains);
 		forget(w, c);
 		return;
 	}
@@ -367,11 +364,10 @@ static void check_cell(struct warden *w, struct cell *c, uint64_t now)
 {
 	if (c->plan) {
 		launch_abort(&c->l); /* not made within LAUNCH_DEADLINE_NS */
-		struct cell_usage ignored;
 		struct err e = { 0 };
 		uint64_t seq = c->create_seq;
 
-		(void)cell_destroy(c, &w->remains, &ignored, NULL);
+		cell_destroy(c, &w->remains);
 		forget(w, c);
 		(void)err_say(&e, -ETIMEDOUT, "the cell was not ready in time");
 		answer_failed(w, WARDEN_CREATE, seq, &e);

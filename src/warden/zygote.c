@@ -182,8 +182,11 @@ static int open_line_as_agent(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS],
 		(void)setfsgid(agent);
 	int r = open_line(c, ret_kernel, e);
 
-	if (agent && setresuid(0, 0, (uid_t)-1) < 0)
+	/* Root's next step must not be done as a guest's user: the warden ends here. */
+	if (agent && setresuid(0, 0, (uid_t)-1) < 0) {
+		(void)fprintf(stderr, "caisson-warden: become root again: %s\n", strerror(errno));
 		abort();
+	}
 	if (agent)
 		(void)setfsgid(0);
 	return r;

@@ -313,16 +313,12 @@ void cell_abandon(struct cell *c, struct remains_list *remains)
 	release(c);
 }
 
-int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
-		 struct err *e)
+void cell_destroy(struct cell *c, struct remains_list *remains)
 {
 	(void)remains;
-	(void)e;
-	(void)ret;
 	if (c->plan && c->l.pid > 0)
 		launch_abort(&c->l);
 	release(c);
-	return 0;
 }
 
 int evidence_collect(pid_t init, pid_t kernel, const struct cgroup *cgroup, struct err *e)
