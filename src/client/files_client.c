@@ -47,13 +47,7 @@ int files_ask(int channel, const struct files_request *q, struct err *e)
 
 char *files_text_copy(struct files_text t)
 {
-	char *copy = malloc(t.len + 1);
-
-	if (copy) {
-		memcpy(copy, t.data, t.len);
-		copy[t.len] = '\0';
-	}
-	return copy;
+	return strndup(t.data, t.len); /* the parser accepts no NUL */
 }
 
 struct files_frame files_head(size_t len)

@@ -58,7 +58,7 @@ static int take(struct lines *l, const char *data, size_t len)
 	return 0;
 }
 
-static int end_line(struct lines *l)
+int lines_end(struct lines *l)
 {
 	struct buf *b = &l->partial;
 	int r = 0;
@@ -85,7 +85,7 @@ int lines_feed(struct lines *l, const char *data, size_t len)
 		int r = n > 0 ? take(l, data, n) : 0;
 
 		if (r == 0 && newline)
-			r = end_line(l);
+			r = lines_end(l);
 		if (r != 0)
 			return r;
 		n += newline ? 1 : 0;
@@ -93,11 +93,6 @@ int lines_feed(struct lines *l, const char *data, size_t len)
 		len -= n;
 	}
 	return 0;
-}
-
-int lines_end(struct lines *l)
-{
-	return end_line(l);
 }
 
 /* The number behind the last "id": in @text; 0: none. */

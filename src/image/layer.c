@@ -118,11 +118,6 @@ static int make_pipe(int *in, int *out, struct err *e)
 	return 0;
 }
 
-static void reap(pid_t pid)
-{
-	(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
-}
-
 static pid_t start(const struct start *st, const struct idmap *ids, struct err *e)
 {
 	struct clone_args args = { .flags = NAMESPACES, .exit_signal = SIGCHLD };
@@ -139,7 +134,7 @@ static pid_t start(const struct start *st, const struct idmap *ids, struct err *
 	if (r == 0)
 		return pid;
 	(void)kill(pid, SIGKILL);
-	reap(pid);
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, NULL, 0));
 	return r;
 }
 
@@ -188,7 +183,7 @@ static void end_step(struct layer_step *st)
 	if (!st->pid)
 		return;
 	(void)kill(st->pid, SIGKILL);
-	reap(st->pid);
+	(void)TEMP_FAILURE_RETRY(waitpid(st->pid, NULL, 0));
 	st->pid = 0;
 	st->report = fd_close(st->report);
 }

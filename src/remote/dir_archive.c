@@ -259,18 +259,15 @@ static int on_close(void *arg, struct err *e)
 /* The reader's refusal as a message of this command. */
 static int refused(enum tar_fault fault, struct err *e)
 {
-	switch (fault) {
-	case TAR_ABSOLUTE:
-		return err_say(e, -EBADMSG, "the archive holds an absolute path");
-	case TAR_UP:
-		return err_say(e, -EBADMSG, "the archive holds a path with '..'");
-	case TAR_LONG_NAME:
-		return err_say(e, -EBADMSG, "the archive holds a path that is too long");
-	case TAR_LONG_META:
-		return err_say(e, -EBADMSG, "the archive holds a header of more than 1 MiB");
-	default:
-		return err_say(e, -EBADMSG, "the archive is damaged");
-	}
+	static const char *const texts[] = {
+		[TAR_ABSOLUTE] = "holds an absolute path",
+		[TAR_UP] = "holds a path with '..'",
+		[TAR_LONG_NAME] = "holds a path that is too long",
+		[TAR_LONG_META] = "holds a header of more than 1 MiB",
+	};
+	const char *text = (size_t)fault < ARRAY_SIZE(texts) ? texts[fault] : NULL;
+
+	return err_say(e, -EBADMSG, "the archive %s", text ? text : "is damaged");
 }
 
 int unpack_feed(struct unpack *u, const char *data, size_t len, struct err *e)

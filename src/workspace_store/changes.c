@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
 #include "base/json.h"
 
 void changes_init(struct changes *c)
@@ -67,11 +66,6 @@ void changes_add(struct changes *c, enum change what, const char *path, const st
 	(void)buf_append(&c->lines, b.data, b.len);
 	if (buf_append(&c->lines, "\n", 1) < 0)
 		c->cut = true;
-}
-
-int changes_memfd(const struct changes *c)
-{
-	return fd_memfd("caisson-changes", buf_str(&c->lines), c->lines.len);
 }
 
 /* ---- paths --------------------------------------------------------------------------------- */

@@ -30,9 +30,6 @@ void changes_free(struct changes *c);
 void changes_add(struct changes *c, enum change what, const char *path, const struct stat *was,
 		 const struct stat *is);
 
-/* changes_memfd() - All lines, sealed. Descriptor or -errno. */
-int changes_memfd(const struct changes *c);
-
 /* ---- paths --------------------------------------------------------------------------------- */
 
 enum path_mark { PATH_NONE, PATH_SAME, PATH_CHANGED };

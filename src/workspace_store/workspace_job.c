@@ -46,7 +46,7 @@ static void report(struct job *j, const struct changes *c)
 {
 	j->reply->changes = c->n;
 	j->reply->cut = c->cut;
-	j->answer = changes_memfd(c);
+	j->answer = fd_memfd("caisson-changes", buf_str(&c->lines), c->lines.len);
 }
 
 /* ---- whole workspaces ---------------------------------------------------------------------- */
