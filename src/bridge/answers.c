@@ -190,7 +190,9 @@ static void on_request(struct upstream *u, const struct slice *id, const struct 
 
 static void one_message(struct upstream *u, char *text, size_t len)
 {
-	static const char *const keys[] = { "jsonrpc", "id", "method", "params", "result", "error" };
+	static const char *const keys[] = {
+		"jsonrpc", "id", "method", "params", "result", "error",
+	};
 	enum { VERSION, ID, METHOD, PARAMS, RESULT, ERROR, N };
 	struct slice s[N];
 	struct request *r;

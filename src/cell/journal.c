@@ -93,7 +93,12 @@ int record_ranges(const char *dir, struct err *e)
 /* 1: it is ours; 0: another warden has it; or -errno. */
 static int lock_range(uint32_t slot, short type)
 {
-	const struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+	const struct flock l = {
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = slot,
+		.l_len = 1,
+	};
 
 	if (ranges < 0 || fcntl(ranges, F_OFD_SETLK, &l) == 0)
 		return 1;

@@ -14,7 +14,6 @@
  */
 #include "gate/flow.h"
 
-#include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -173,7 +173,12 @@ static void restart(struct answer *a)
 void answer_init(struct answer *a, bool to_head, bool may_switch, const struct answer_ops *ops,
 		 void *arg)
 {
-	*a = (struct answer){ .ops = ops, .arg = arg, .to_head = to_head, .may_switch = may_switch };
+	*a = (struct answer){
+		.ops = ops,
+		.arg = arg,
+		.to_head = to_head,
+		.may_switch = may_switch,
+	};
 	buf_init(&a->text, TEXT_MAX);
 	restart(a);
 }

@@ -28,7 +28,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "net/exchange.h"

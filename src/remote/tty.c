@@ -119,7 +119,9 @@ void tty_style(const char *code)
 
 int tty_signals(bool terminal)
 {
-	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT };
+	static const int wanted[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT,
+	};
 	sigset_t set;
 
 	(void)sigemptyset(&set);
