@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -234,6 +233,19 @@ int num_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, stru
 			       quote(s, quoted), min, max);
 	*ret = n.whole;
 	return 0;
+}
+
+bool num_digits(const char *s, size_t len, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (!is_digit(s[i]) || __builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v))
+			return false;
+	if (len > 0)
+		*ret = v;
+	return len > 0;
 }
 
 char *num_format_size(uint64_t bytes, char *buf, size_t size)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/num.h"
+
 void event_stream_init(struct event_stream *v, size_t max)
 {
 	*v = (struct event_stream){ 0 };
@@ -31,17 +33,8 @@ static bool is(const char *field, size_t len, const char *name)
 
 static void take_retry(struct event_stream *v, const char *s, size_t len)
 {
-	uint64_t ms = 0;
-
-	if (len == 0 || len > 9)
-		return;
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] < '0' || s[i] > '9')
-			return;
-		ms = ms * 10 + (uint64_t)(s[i] - '0');
-	}
-	v->retry_ms = ms;
-	v->has_retry = true;
+	if (len <= 9 && num_digits(s, len, &v->retry_ms))
+		v->has_retry = true;
 }
 
 static void field(struct event_stream *v, const char *line, size_t len)

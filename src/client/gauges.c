@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/num.h"
 
 void gauges_init(struct gauges *g)
 {
@@ -33,20 +34,11 @@ void gauges_close(struct gauges *g)
 
 bool gauges_number(const char *text, size_t len, uint64_t *ret)
 {
-	uint64_t v = 0;
-	size_t i = 0;
+	size_t n = 0;
 
-	for (; i < len && text[i] >= '0' && text[i] <= '9'; i++) {
-		unsigned int digit = (unsigned int)(text[i] - '0');
-
-		if (v > (UINT64_MAX - digit) / 10)
-			return false;
-		v = v * 10 + digit;
-	}
-	if (i == 0 || (i < len && text[i] != '\n' && text[i] != ' '))
-		return false;
-	*ret = v;
-	return true;
+	while (n < len && text[n] != '\n' && text[n] != ' ')
+		n++;
+	return num_digits(text, n, ret);
 }
 
 bool gauges_key(const char *text, size_t len, const char *key, uint64_t *ret)

@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -359,15 +357,14 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 	json_member_bool(j, "scoped", ready->landlock_on);
 	json_object_end(j);
 	json_member_uint(j, "nested_user_namespaces_max", ready->nested_userns_max);
-	json_key(j, "cgroup");
 	if (s->cgroup_known) {
-		json_object_begin(j);
+		json_member_object(j, "cgroup");
 		json_member_uint(j, "memory", s->memory);
 		json_member_uint(j, "pids", s->pids);
 		json_member_uint(j, "cpu_milli", s->cpu_milli);
 		json_object_end(j);
 	} else {
-		json_none(j);
+		json_member_null(j, "cgroup");
 	}
 	write_lines(j, "rlimits", s, all, EVIDENCE_LIMITS, true);
 	write_lines(j, "descriptors", s, all, EVIDENCE_FD, true);
@@ -405,16 +402,12 @@ int receipt_from(const void *data, size_t len, const struct cell_spec *spec,
 int receipt_write(int evidence, const struct cell_spec *spec, const struct init_ready *ready,
 		  bool runs, struct buf *out, struct err *e)
 {
-	struct stat st;
+	size_t len = 0;
+	_mem_ char *text = fd_read_whole(evidence, EVIDENCE_MAX, &len);
 
-	if (fstat(evidence, &st) < 0 || st.st_size <= 0 || (uint64_t)st.st_size > EVIDENCE_MAX)
-		return err_say(e, -EBADMSG, "the warden's evidence is damaged");
-	void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, evidence, 0);
-
-	if (map == MAP_FAILED)
+	if (!text && errno != EFBIG)
 		return err_set(e, -errno, "read the warden's evidence");
-	int r = receipt_from(map, (size_t)st.st_size, spec, ready, runs, out, e);
-
-	(void)munmap(map, (size_t)st.st_size);
-	return r;
+	if (len == 0)
+		return err_say(e, -EBADMSG, "the warden's evidence is damaged");
+	return receipt_from(text, len, spec, ready, runs, out, e);
 }

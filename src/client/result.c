@@ -231,12 +231,11 @@ void result_judge(const struct outcome *o, const struct cell_spec *spec, struct 
 
 static void json_cause(struct json *j, const struct result *r)
 {
-	json_key(j, "cause");
 	if (r->cause == CAUSE_NONE) {
-		json_none(j);
+		json_member_null(j, "cause");
 		return;
 	}
-	json_object_begin(j);
+	json_member_object(j, "cause");
 	json_member_str(j, "kind", cause_names[r->cause]);
 	if (r->limit) {
 		json_member_uint(j, "limit", r->limit);
@@ -250,11 +249,9 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 {
 	json_member_str(j, "status", status_names[r->status]);
 	json_member_int(j, "exit_code", r->exit_code);
-	json_key(j, "signal");
-	if (r->signo)
-		json_str(j, sigabbrev_np(r->signo) ? sigabbrev_np(r->signo) : "RT");
-	else
-		json_none(j);
+	const char *name = r->signo ? sigabbrev_np(r->signo) : NULL;
+
+	json_member_str(j, "signal", r->signo && !name ? "RT" : name);
 	json_cause(j, r);
 	json_member_array(j, "limits_hit");
 	for (unsigned int c = 1; c < CAUSE_MAX_; c++)

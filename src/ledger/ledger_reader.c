@@ -26,6 +26,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
 #include "ledger/ledger.h"
 
 #define FILES_MAX 1000000u /* of 64 MiB each */
@@ -51,15 +52,8 @@ static bool names_parse(const char *name, uint64_t *ret_seq)
 	char again[NAMES_ROOM];
 	uint64_t v = 0;
 
-	if (strncmp(name, prefix, strlen(prefix)) != 0)
-		return false;
-	for (unsigned int i = 0; i < DIGITS; i++, p++)
-		if (*p < '0' || *p > '9')
-			return false;
-		else
-			v = v * 10 + (uint64_t)(*p - '0');
-	/* A number that did not fit gives another name. */
-	if (strcmp(name, names_rotated(v, again)) != 0)
+	if (strncmp(name, prefix, strlen(prefix)) != 0 || !num_digits(p, strnlen(p, DIGITS), &v) ||
+	    strcmp(name, names_rotated(v, again)) != 0)
 		return false;
 	*ret_seq = v;
 	return true;

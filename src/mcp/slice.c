@@ -266,13 +266,8 @@ uint64_t slice_id(const struct slice *s)
 {
 	uint64_t id = 0;
 
-	if (!s->at || s->len == 0 || s->len > 16 || s->at[0] == '0')
+	if (!s->at || s->len > 16 || s->at[0] == '0' || !num_digits(s->at, s->len, &id))
 		return 0;
-	for (size_t i = 0; i < s->len; i++) {
-		if (s->at[i] < '0' || s->at[i] > '9')
-			return 0;
-		id = id * 10 + (uint64_t)(s->at[i] - '0');
-	}
 	return id <= UINT64_C(1) << 53 ? id : 0;
 }
 

@@ -119,18 +119,10 @@ static bool is_alnum(char c)
 /* ":" and a number up to 65535, or an empty text. */
 static bool port_valid(const char *s, size_t len)
 {
-	unsigned int port = 0;
+	uint64_t port;
 
-	if (len == 0)
-		return true;
-	if (s[0] != ':' || len < 2 || len > 6)
-		return false;
-	for (size_t i = 1; i < len; i++) {
-		if (s[i] < '0' || s[i] > '9')
-			return false;
-		port = port * 10 + (unsigned int)(s[i] - '0');
-	}
-	return port <= 65535;
+	return len == 0 ||
+	       (s[0] == ':' && len <= 6 && num_digits(s + 1, len - 1, &port) && port <= 65535);
 }
 
 bool host_valid(const char *s, size_t len)
