@@ -240,7 +240,7 @@ void bridge_config_free(struct bridge_config *c)
 		free_server(&c->servers[i]);
 	free(c->servers);
 	c->servers = NULL;
-	c->n = 0;
+	c->n = c->cap = 0;
 }
 
 static bool alias_taken(const void *arg, const char *alias)
@@ -290,11 +290,8 @@ static void note_typos(const struct bridge_config *c, const struct entry *x, jso
 
 static int keep(struct bridge_config *c, struct server_config *s, struct err *e)
 {
-	struct server_config *more = reallocarray(c->servers, c->n + 1, sizeof(*more));
-
-	if (!more)
+	if (mem_grow(&c->servers, &c->cap, c->n + 1, sizeof(*c->servers)) < 0)
 		return err_set(e, -ENOMEM, "remember a server");
-	c->servers = more;
 	bridge_alias(s->name, alias_taken, c, s->alias, sizeof(s->alias));
 	c->servers[c->n++] = *s;
 	*s = (struct server_config){ 0 };

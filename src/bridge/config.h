@@ -49,7 +49,7 @@ struct server_config {
 
 struct bridge_config {
 	struct server_config *servers;
-	size_t n;
+	size_t n, cap;
 	/* A note that is no error: an entry or key that was left out, and why. May be NULL. */
 	void (*note)(void *arg, const char *text);
 	void *arg;

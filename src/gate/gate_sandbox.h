@@ -24,7 +24,7 @@ struct host_map {
 	struct gate_rule *rules;
 	size_t n_rules;
 	char **hosts; /* by index */
-	size_t n_hosts;
+	size_t n_hosts, cap_hosts;
 };
 
 /* A limit of events per second, with a burst. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "gate/http_rule.h"
 
 #define LABEL_MAX 63
@@ -94,13 +95,8 @@ int host_map_index(struct host_map *n, const char *host)
 			return (int)i;
 	if (n->n_hosts >= GATE_NAMES_MAX)
 		return -ENOSPC;
-	if (n->n_hosts % 64 == 0) {
-		char **larger = realloc(n->hosts, (n->n_hosts + 64) * sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		n->hosts = larger;
-	}
+	if (mem_grow(&n->hosts, &n->cap_hosts, n->n_hosts + 1, sizeof(*n->hosts)) < 0)
+		return -ENOMEM;
 	n->hosts[n->n_hosts] = strdup(host);
 	return n->hosts[n->n_hosts] ? (int)n->n_hosts++ : -ENOMEM;
 }
