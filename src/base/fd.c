@@ -34,6 +34,12 @@ void fd_closep(int *fd)
 	*fd = fd_close(*fd);
 }
 
+void fd_close_all(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fd_close(fds[i]);
+}
+
 int fd_openat2(int dir, const char *path, int flags, uint64_t resolve)
 {
 	const struct open_how how = { .flags = (unsigned int)(flags | O_CLOEXEC),

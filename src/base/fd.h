@@ -45,6 +45,9 @@ int mem_grow(void *list, size_t *cap, size_t n, size_t size);
 /* fd_close() - Close if not negative; keeps errno; always returns -1: `fd = fd_close(fd);` */
 int fd_close(int fd);
 
+/* fd_close_all() - fd_close() of each. */
+void fd_close_all(const int *fds, size_t n);
+
 /* fd_openat2() - openat2(2), close-on-exec. @resolve: RESOLVE_ flags of <linux/openat2.h>.
  * Descriptor, or -1 with errno. */
 int fd_openat2(int dir, const char *path, int flags, uint64_t resolve);

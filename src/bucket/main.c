@@ -328,8 +328,7 @@ static bool receive(const struct bucket_config *c)
 		end_texts(&q);
 		begin(c, &q, fds);
 	}
-	for (size_t i = 0; n > 0 && i < n_fds; i++)
-		fd_close(fds[i]);
+	fd_close_all(fds, n > 0 ? n_fds : 0);
 	return good;
 }
 

@@ -342,8 +342,7 @@ int cgroup_enter_self(const struct cgroup_enter *c)
 
 void cgroup_enter_close(struct cgroup_enter *c)
 {
-	for (size_t i = 0; i < c->n; i++)
-		fd_close(c->fd[i]);
+	fd_close_all(c->fd, c->n);
 	c->n = 0;
 }
 

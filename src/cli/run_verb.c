@@ -219,12 +219,6 @@ struct opened {
 	size_t n;
 };
 
-static void opened_close(struct opened *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		fd_close(s->fds[i]);
-}
-
 /* Opened here, with the rights of the caller: a cell gets only files that the caller may reach. */
 static int open_sources(const struct run_options *o, struct run_image *im, struct opened *s,
 			struct err *e)
@@ -342,7 +336,7 @@ static int run_job(struct run_options *o, struct run_image *im, struct program *
 	if (r == 0)
 		r = open_sources(o, im, &sources, &e);
 	if (r < 0) {
-		opened_close(&sources);
+		fd_close_all(sources.fds, sources.n);
 		return verb_fail(&e, o->json, EXIT_CAISSON);
 	}
 	if (o->spec.without && !o->json)
@@ -382,7 +376,7 @@ static int run_job(struct run_options *o, struct run_image *im, struct program *
 	};
 
 	r = job_run(&job, &out, &e);
-	opened_close(&sources);
+	fd_close_all(sources.fds, sources.n);
 	int code = r < 0 ? verb_fail(&e, o->json, job.start_code) : report(o, im, &job, &out);
 
 	job_free(&job);

@@ -34,8 +34,7 @@ struct layout {
 
 static void layout_close(struct layout *l)
 {
-	for (size_t i = 0; i < IMAGE_LAYERS_MAX; i++)
-		fd_close(l->layers[i]);
+	fd_close_all(l->layers, IMAGE_LAYERS_MAX);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */

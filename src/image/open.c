@@ -99,8 +99,7 @@ int image_open(int store, const char *text, struct image *ret, struct err *e)
 
 void image_close(struct image *im)
 {
-	for (size_t i = 0; i < im->n_layers; i++)
-		fd_close(im->layers[i]);
+	fd_close_all(im->layers, im->n_layers);
 	fd_close(im->lease);
 	image_config_free(&im->config);
 	*im = (struct image){ .lease = -1 };

@@ -33,10 +33,9 @@ struct files_call {
 
 /*
  * files_unpack() - Check a request and find its strings. @fds: closed in any case.
- * Return: 0 or a positive errno for INIT_STAGE_REQUEST. files_free() in either case.
+ * Return: 0 or a positive errno for INIT_STAGE_REQUEST. blob_unmap() of its blob in either case.
  */
 int files_unpack(const struct init_files *q, const int *fds, size_t n_fds, struct files_call *ret);
-void files_free(struct files_call *c);
 
 /* files_main() - The worker. */
 _Noreturn void files_main(const struct files_call *c);

@@ -173,8 +173,7 @@ int files_unpack(const struct init_files *q, const int *fds, size_t n_fds, struc
 	*ret = (struct files_call){ .q = *q };
 	if (n_fds == 1)
 		r = blob_map(&ret->blob, fds[0], q->blob_len);
-	for (size_t i = 0; i < n_fds; i++)
-		fd_close(fds[i]);
+	fd_close_all(fds, n_fds);
 	if (r)
 		return r;
 	ret->path = blob_next(&ret->blob, &at);
@@ -185,11 +184,6 @@ int files_unpack(const struct init_files *q, const int *fds, size_t n_fds, struc
 	if (strlen(ret->path) >= FILES_PATH_MAX || strlen(ret->to) >= FILES_PATH_MAX)
 		return ENAMETOOLONG;
 	return 0;
-}
-
-void files_free(struct files_call *c)
-{
-	blob_unmap(&c->blob);
 }
 
 static int (*const calls[])(const struct files_call *c, struct files_io *io) = {

@@ -177,8 +177,7 @@ static void start_command(const struct init_msg *m, const struct command *c, int
 					  .pid = start.pid,
 					  .started_ns = clock_now_ns() };
 		send_msg(&started, start.fds, start.n_fds);
-		for (size_t i = 0; i < start.n_fds; i++)
-			fd_close(start.fds[i]);
+		fd_close_all(start.fds, start.n_fds);
 	}
 }
 
@@ -205,7 +204,7 @@ static void serve_files(const struct init_msg *m, const int *fds, size_t n_fds)
 	};
 
 	start_command(m, &c, r);
-	files_free(&call);
+	blob_unmap(&call.blob);
 }
 
 /* @fd: the socket, or -errno of @stage. */
@@ -318,8 +317,8 @@ static void serve(void)
 		_exit(EXIT_PROTOCOL);
 	}
 	/* Only a command takes descriptors, and it takes all that came. */
-	for (size_t i = 0; m.type != INIT_EXEC && i < n_fds; i++)
-		fd_close(fds[i]);
+	if (m.type != INIT_EXEC)
+		fd_close_all(fds, n_fds);
 }
 
 /* ---- reaping -------------------------------------------------------------------------------- */

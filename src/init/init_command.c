@@ -91,8 +91,7 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 	    (x->flags & INIT_PIPES && x->flags & (INIT_TTY | INIT_CONTROL)) ||
 	    x->flags &
 		    ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL | INIT_PIPES)) {
-		for (size_t i = 0; i < n_fds; i++)
-			fd_close(fds[i]);
+		fd_close_all(fds, n_fds);
 		return EINVAL;
 	}
 	_fd_ int blob = fds[used++];
@@ -423,8 +422,7 @@ int command_start(const struct command *c, const struct init_config *config,
 		ret->failed = n == (ssize_t)sizeof(f) ?
 				      f :
 				      (struct init_failed){ INIT_STAGE_FORK, EPROTO };
-		for (size_t i = 0; i < ret->n_fds; i++)
-			fd_close(ret->fds[i]);
+		fd_close_all(ret->fds, ret->n_fds);
 		ret->n_fds = 0;
 		return -1; /* the child is about to exit; init's reaper collects it */
 	}

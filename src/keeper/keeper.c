@@ -148,8 +148,7 @@ static void listen_to_front(struct keeper *k)
 			if (n != 0)
 				drop_from(0);
 		}
-		for (size_t i = 0; n > 0 && i < n_fds; i++)
-			fd_close(fds[i]);
+		fd_close_all(fds, n > 0 ? n_fds : 0);
 	}
 }
 

@@ -340,8 +340,7 @@ bool dispatch_serve(struct warden *w)
 	ssize_t n = fd_recv(w->sock, &req, sizeof(req), fds, &n_fds);
 
 	if (n != (ssize_t)sizeof(req)) {
-		for (size_t i = 0; n > 0 && i < n_fds; i++)
-			fd_close(fds[i]);
+		fd_close_all(fds, n > 0 ? n_fds : 0);
 		return false;
 	}
 	memset(&reply, 0, sizeof(reply));
@@ -350,8 +349,7 @@ bool dispatch_serve(struct warden *w)
 	};
 	int r = dispatch(w, &q, &e);
 
-	for (size_t i = 0; i < n_fds; i++)
-		fd_close(fds[i]);
+	fd_close_all(fds, n_fds);
 	if (r == LATER)
 		return true;
 	bool sent = answer(w, (enum warden_op)req.op, req.seq, r, &e, &reply, &q.reply_fd,

@@ -220,8 +220,7 @@ int zygote_fork(struct zygote *z, struct cell *c, struct err *e)
 		fds[i] = -1;
 	int r = ask_zygote(z, c, fds, e);
 
-	for (size_t i = ZYGOTE_FD_HELLO; i < ZYGOTE_FD_CGROUPS; i++)
-		fd_close(fds[i]);
+	fd_close_all(fds + ZYGOTE_FD_HELLO, ZYGOTE_FD_CGROUPS - ZYGOTE_FD_HELLO);
 	if (r < 0)
 		cell_line_close(c);
 	return r;
