@@ -34,6 +34,13 @@ void buf_free(struct buf *b)
 	buf_init(b, b->max);
 }
 
+void buf_wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->cap);
+	buf_free(b);
+}
+
 void buf_clear(struct buf *b)
 {
 	b->len = 0;

@@ -36,6 +36,10 @@ void buf_init(struct buf *b, size_t max);
 /* buf_free() - Release the memory; the buffer is then empty, without error, with the same max. */
 void buf_free(struct buf *b);
 
+/* buf_wipe() - The same for secrets: the memory is overwritten first. */
+void buf_wipe(struct buf *b);
+#define _secret_ __attribute__((cleanup(buf_wipe)))
+
 /* buf_clear() - Forget content and error, keep the memory. */
 void buf_clear(struct buf *b);
 

@@ -203,14 +203,12 @@ static void place_of(const struct index_url *u, char ret[KEY_TEXT_MAX])
 
 static bool decode(const char *text, char *ret, size_t size)
 {
-	_buf_ struct buf plain = BUF_INIT(INDEX_KEY_MAX);
+	_secret_ struct buf plain = BUF_INIT(INDEX_KEY_MAX);
 	bool good = base64_decode(text, strlen(text), &plain) && plain.len < size &&
 		    !memchr(buf_str(&plain), '\0', plain.len);
 
 	if (good)
 		memcpy(ret, buf_str(&plain), plain.len + 1);
-	if (plain.data)
-		explicit_bzero(plain.data, plain.len);
 	return good;
 }
 

@@ -188,15 +188,13 @@ void index_take(enum index_kind kind, const char *text, const char *from, struct
 /* An index whose credentials do not fit in a header, or would go unencrypted, is not used. */
 static void judge_keys(enum index_kind kind, struct index_choice *c, struct buf *lines)
 {
-	_buf_ struct buf ignored = BUF_INIT(1u << 16);
+	_secret_ struct buf ignored = BUF_INIT(1u << 16);
 	struct err e = { 0 };
 
 	if (c->on && index_keys_lines(kind, &c->url, &c->keys, lines ? lines : &ignored, &e) < 0) {
 		(void)err_wrap(&e, "the index of %s cannot be used", c->from);
 		index_off(c, e.msg);
 	}
-	if (ignored.data)
-		explicit_bzero(ignored.data, ignored.len);
 }
 
 void index_of_machine(enum index_kind kind, char **env, const char *root, struct index_choice *ret)

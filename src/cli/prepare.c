@@ -57,7 +57,7 @@ static bool wants_help(char **argv)
 int prepare_daemon(char **argv, struct err *e)
 {
 	const char *prefix = options_peek(argv, environ, "--secrets-env");
-	_buf_ struct buf lines = BUF_INIT(1u << 16);
+	_secret_ struct buf lines = BUF_INIT(1u << 16);
 
 	if (prefix && (!*prefix || source_prefix_problem(prefix)))
 		prefix = NULL;
@@ -66,8 +66,6 @@ int prepare_daemon(char **argv, struct err *e)
 	int fd = source_hide(prefix, environ, buf_str(&lines), e);
 	int keys = !e->code && wants_buckets(argv) ? source_hide_s3(environ, e) : -1;
 
-	if (lines.data)
-		explicit_bzero(lines.data, lines.len);
 	if (e->code || put_number(SOURCE_FD_ENV, fd, e) < 0 ||
 	    put_number(SOURCE_FD_S3, keys, e) < 0)
 		return e->code;

@@ -205,7 +205,8 @@ static int replace_basic(const char *value, const char *credentials,
 			 const struct replacement *pairs, size_t n, unsigned char *used,
 			 struct buf *out)
 {
-	_buf_ struct buf plain = BUF_INIT(CREDENTIALS_MAX), fresh = BUF_INIT(4 * CREDENTIALS_MAX);
+	_secret_ struct buf plain = BUF_INIT(CREDENTIALS_MAX),
+			    fresh = BUF_INIT(4 * CREDENTIALS_MAX);
 
 	if (!base64_decode(credentials, strlen(credentials), &plain))
 		return 0;
@@ -215,10 +216,6 @@ static int replace_basic(const char *value, const char *credentials,
 		(void)buf_append(out, value, (size_t)(credentials - value));
 		base64_encode(fresh.data, fresh.len, out);
 	}
-	if (plain.data)
-		explicit_bzero(plain.data, plain.len);
-	if (fresh.data)
-		explicit_bzero(fresh.data, fresh.len);
 	return hits > 0 && out->err ? out->err : hits;
 }
 

@@ -150,7 +150,7 @@ void http_call_begin(struct http_call *q, const struct http_call_options *o, con
 
 void http_call_header(struct http_call *q, const char *fmt, ...)
 {
-	_buf_ struct buf line = BUF_INIT(LINE_MAX_BYTES);
+	_secret_ struct buf line = BUF_INIT(LINE_MAX_BYTES);
 	struct curl_slist *more = NULL;
 	va_list ap;
 
@@ -166,8 +166,6 @@ void http_call_header(struct http_call *q, const char *fmt, ...)
 			memcpy(line.data + name, ";", 2);
 		more = curl_slist_append(q->headers, line.data);
 	}
-	if (line.data)
-		explicit_bzero(line.data, line.len);
 	if (more)
 		q->headers = more;
 	else

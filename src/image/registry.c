@@ -205,13 +205,11 @@ static bool token_ok(const char *s)
 
 static int set_auth(struct registry *r, const char *scheme, const char *value, struct err *e)
 {
-	_buf_ struct buf line = BUF_INIT(TOKEN_MAX + 64);
+	_secret_ struct buf line = BUF_INIT(TOKEN_MAX + 64);
 
 	(void)buf_printf(&line, "Authorization: %s %s", scheme, value);
 	free(r->auth);
 	r->auth = line.err ? NULL : strdup(buf_str(&line));
-	if (line.data)
-		explicit_bzero(line.data, line.len);
 	return r->auth ? 0 : err_set(e, -ENOMEM, "keep a token");
 }
 

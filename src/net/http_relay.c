@@ -119,18 +119,10 @@ static void put(struct relay *r, const void *data, size_t len)
 		r->ops->failed(r, RELAY_FULL, 0);
 }
 
-/* The head may hold values of secrets. */
-static void wipe_head(struct relay *r)
-{
-	if (r->head.data)
-		explicit_bzero(r->head.data, r->head.len);
-	buf_free(&r->head);
-}
-
 static void send_head(struct relay *r)
 {
 	put(r, r->head.data, r->head.len);
-	wipe_head(r);
+	buf_wipe(&r->head);
 }
 
 void relay_request(struct relay *r, struct http_exchange *x, bool switches)
@@ -379,7 +371,7 @@ struct conn *relay_release_conn(struct relay *r)
 
 void relay_forget(struct relay *r)
 {
-	wipe_head(r);
+	buf_wipe(&r->head);
 	answer_free(&r->answer);
 	r->x = NULL;
 	r->answering = r->chunked = r->whole = false;
@@ -390,5 +382,5 @@ void relay_close(struct relay *r)
 	timer_cancel(&r->timer);
 	uplink_close(&r->up);
 	answer_free(&r->answer);
-	wipe_head(r);
+	buf_wipe(&r->head);
 }

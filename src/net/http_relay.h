@@ -183,7 +183,7 @@ struct relay {
 	struct conn *conn;       /* the client's, in a tunnel; else NULL */
 	struct uplink up;        /* the server's */
 	struct answer answer;
-	struct buf head;   /* of the request, for the server, until it is sent */
+	struct buf head;   /* of the request, for the server, until it is sent; may hold secrets */
 	bool ready;        /* the server takes requests */
 	bool chunked;      /* the body of the request */
 	bool whole;        /* all of the request has come */

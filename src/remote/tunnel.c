@@ -53,7 +53,7 @@ static CURLcode send_all(struct tunnel *l, const char *data, size_t len, uint64_
 static CURLcode ask(struct tunnel *l, const struct api *a, const char *path, const char *protocol,
 		    const char *headers, uint64_t until_ns)
 {
-	_buf_ struct buf head = BUF_INIT(HEAD_MAX);
+	_secret_ struct buf head = BUF_INIT(HEAD_MAX);
 	const char *after = strstr(a->url.base, "://") + 3;
 	const char *prefix = strchr(after, '/');
 
@@ -67,12 +67,7 @@ static CURLcode ask(struct tunnel *l, const struct api *a, const char *path, con
 	if (a->token)
 		(void)buf_printf(&head, "Authorization: Bearer %s\r\n", a->token);
 	(void)buf_puts(&head, "\r\n");
-	CURLcode r = head.err ? CURLE_OUT_OF_MEMORY :
-				send_all(l, buf_str(&head), head.len, until_ns);
-
-	if (head.data)
-		explicit_bzero(head.data, head.len);
-	return r;
+	return head.err ? CURLE_OUT_OF_MEMORY : send_all(l, buf_str(&head), head.len, until_ns);
 }
 
 /* More of the answer into l->early. CURLE_GOT_NOTHING at its end. */
