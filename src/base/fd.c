@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -46,6 +47,13 @@ int fd_openat2(int dir, const char *path, int flags, uint64_t resolve)
 				      .resolve = resolve };
 
 	return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+void mem_free_list(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
 }
 
 int mem_grow(void *list, size_t *cap, size_t n, size_t size)
@@ -204,6 +212,17 @@ void dir_closep(DIR **d)
 {
 	if (*d)
 		(void)closedir(*d);
+}
+
+int fd_signals(const int *signals, size_t n, sigset_t *ret_before)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < n; i++)
+		(void)sigaddset(&set, signals[i]);
+	(void)sigprocmask(SIG_BLOCK, &set, ret_before);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 void fd_many(void)

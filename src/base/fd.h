@@ -9,6 +9,7 @@
 #define CAISSON_BASE_FD_H
 
 #include <dirent.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,6 +24,9 @@ static inline void mem_freep(void *p)
 {
 	free(*(void **)p);
 }
+
+/* mem_free_list() - A list of strings that ends with NULL, or NULL. */
+void mem_free_list(char **list);
 
 /*
  * mem_grow() - Make room for @n elements of @size bytes in an array.
@@ -82,6 +86,10 @@ int fd_write_all(int fd, const void *data, size_t len);
 
 /* fd_memfd() - A sealed read-only memfd with this content, offset 0. Descriptor or -errno. */
 int fd_memfd(const char *name, const void *data, size_t len);
+
+/* fd_signals() - Block these signals, and read them from the descriptor (signalfd(2), non-blocking)
+ * that is returned; -1 with errno. @ret_before: the mask until now; may be NULL. */
+int fd_signals(const int *signals, size_t n, sigset_t *ret_before);
 
 /* fd_many() - As many descriptors as may be had: the soft limit becomes the hard one. */
 void fd_many(void);

@@ -56,13 +56,6 @@ static int take_text(const struct entry *x, const json_t *v, const char *key, ch
 	return *ret ? 0 : wrong(x, key, "%s", why.msg);
 }
 
-void bridge_list_free(char **list)
-{
-	for (size_t i = 0; list && list[i]; i++)
-		free(list[i]);
-	free(list);
-}
-
 static int take_args(const struct entry *x, const json_t *command, const json_t *args)
 {
 	size_t n = json_array_size(args);
@@ -227,9 +220,9 @@ static void free_server(struct server_config *s)
 	free(s->cwd);
 	free(s->url);
 	free(s->file);
-	bridge_list_free(s->argv);
-	bridge_list_free(s->env);
-	bridge_list_free(s->headers);
+	mem_free_list(s->argv);
+	mem_free_list(s->env);
+	mem_free_list(s->headers);
 	json_decref(s->rules);
 	*s = (struct server_config){ 0 };
 }

@@ -66,8 +66,6 @@ struct bridge_config {
 int bridge_config_add(struct bridge_config *c, const char *file, const char *text, size_t len,
 		      bool ours, struct err *e);
 void bridge_config_free(struct bridge_config *c);
-/* bridge_list_free() - A list of strings that ends with NULL, or NULL. */
-void bridge_list_free(char **list);
 
 /* bridge_expand() - ${...} in @s; the caller's to free. NULL with @e set: a variable is not there.
  */

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "bridge/config.h"
 #include "bridge/front_link.h"
@@ -248,7 +249,7 @@ void calls_send(struct request *r)
 	else
 		request_send(r, "tools/call", buf_str(&params), remote ? buf_str(&name) : NULL,
 			     headers);
-	bridge_list_free(headers);
+	mem_free_list(headers);
 }
 
 void calls_dispatch(struct upstream *u)

@@ -221,7 +221,7 @@ bool tools_fresh(const struct upstream *u);
 const json_t *tools_find(const struct upstream *u, const char *name);
 /* tools_check_headers() - Whether the headers that a tool asks for are allowed. Pure. */
 bool tools_check_headers(const json_t *tool);
-/* tools_headers() - The headers for a call, for bridge_list_free(); NULL without memory. */
+/* tools_headers() - The headers for a call, for mem_free_list(); NULL without memory. */
 char **tools_headers(const json_t *tool, const char *arguments, size_t len);
 
 #endif

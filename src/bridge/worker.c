@@ -321,12 +321,9 @@ int bridge_supervise(const struct bridge_config *c, int fd)
 		.healthy_ms = HEALTHY_MS,
 		.wait = wait_and_sweep,
 	};
-	sigset_t set;
+	static const int chld = SIGCHLD;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	s.signals = fd_signals(&chld, 1, NULL);
 	if (s.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return 1;
 	return supervise(&workers);

@@ -248,15 +248,10 @@ static int begin(struct loop *l, struct err *e)
 	struct job *j = l->job;
 	int theirs[3] = { -1, -1, -1 };
 	struct warden_cell cell;
-	sigset_t set;
 	int r;
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(watched); i++)
-		(void)sigaddset(&set, watched[i]);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	l->signals = fd_signals(watched, ARRAY_SIZE(watched), NULL);
 	if (l->signals < 0)
 		return err_set(e, -errno, "watch signals");
 	r = warden_create(&l->warden, j->spec, j->fds, j->n_fds, &cell, e);

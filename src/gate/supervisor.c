@@ -307,17 +307,11 @@ static void end_gate(struct supervisor *m)
 
 static int setup(struct supervisor *m)
 {
+	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
 	const struct rlimit no_core = { 0, 0 };
-	sigset_t set;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCHLD);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	m->signals = fd_signals(signals, ARRAY_SIZE(signals), NULL);
 	(void)signal(SIGCHLD, SIG_DFL);
-	m->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	(void)prctl(PR_SET_NAME, "gate-supervisor");
 	if (m->signals < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
 	    setrlimit(RLIMIT_CORE, &no_core) < 0 ||

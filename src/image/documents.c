@@ -426,18 +426,11 @@ int config_parse(const char *text, size_t len, struct config *ret, struct err *e
 	return r;
 }
 
-static void free_words(char **words)
-{
-	for (char **w = words; w && *w; w++)
-		free(*w);
-	free(words);
-}
-
 void image_config_free(struct image_config *c)
 {
-	free_words(c->env);
-	free_words(c->entrypoint);
-	free_words(c->cmd);
+	mem_free_list(c->env);
+	mem_free_list(c->entrypoint);
+	mem_free_list(c->cmd);
 	free(c->workdir);
 	free(c->user);
 	*c = (struct image_config){ 0 };

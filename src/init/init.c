@@ -357,16 +357,13 @@ static void reap(void)
 
 int main(void)
 {
-	sigset_t chld;
+	static const int chld = SIGCHLD;
 
 	/* If an ancestor ignores it, there would be no process to wait for. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	read_config();
 	seal();
-	(void)sigemptyset(&chld);
-	(void)sigaddset(&chld, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &chld, NULL);
-	int sig = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	int sig = fd_signals(&chld, 1, NULL);
 
 	if (sig < 0)
 		seal_failed(errno);

@@ -371,23 +371,17 @@ static bool go_on(struct keeper *k, struct err *e)
 
 static int setup(struct keeper *k, struct err *e)
 {
-	sigset_t set;
+	static const int signals[] = { SIGTERM, SIGINT, SIGCHLD, SIGHUP };
 
 	k->sock = k->table = -1;
 	k->manager = notify_open();
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGCHLD);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, &k->before);
+	k->signals = fd_signals(signals, ARRAY_SIZE(signals), &k->before);
+	if (k->signals < 0)
+		return err_set(e, -errno, "watch signals");
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored, nothing would be left to wait for */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_DFL); /* ignored, it would not be reported */
 	fd_many();                     /* a dozen per sandbox */
-	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (k->signals < 0)
-		return err_set(e, -errno, "watch signals");
 	/* Processes that a front started are ours when it dies: the warden, first of all. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "become a subreaper");

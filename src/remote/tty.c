@@ -122,13 +122,8 @@ int tty_signals(bool terminal)
 	static const int wanted[] = {
 		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT,
 	};
-	sigset_t set;
 
-	(void)sigemptyset(&set);
-	for (size_t i = 0; i < (terminal ? ARRAY_SIZE(wanted) : 3); i++)
-		(void)sigaddset(&set, wanted[i]);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd_signals(wanted, terminal ? ARRAY_SIZE(wanted) : 3, NULL);
 }
 
 int tty_signal(int fd)

@@ -328,8 +328,7 @@ bool promise_is_kept(const struct promise *p, int store_dir)
 
 	if (!p->reply.seq || !tree_key_ok(p->reply.key))
 		return false;
-	_fd_ int dir =
-		openat(store_dir, p->reply.key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_fd_ int dir = openat(store_dir, p->reply.key, DIR_FLAGS);
 
 	workspace_dir_generation(tree, p->reply.generation);
 	return dir >= 0 && fstatat(dir, tree, &st, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -6,6 +6,7 @@
 
 #include "../unit.h"
 #include "base/buf.h"
+#include "base/fd.h"
 #include "bridge/config.h"
 #include "bridge/event_stream.h"
 #include "bridge/upstream.h"
@@ -107,7 +108,7 @@ TEST(headers)
 	assert_string_equal(list[2], "Mcp-Param-E: true");
 	assert_string_equal(list[3], "Mcp-Param-F: ");
 	assert_null(list[4]);
-	bridge_list_free(list);
+	mem_free_list(list);
 	json_decref(t);
 }
 
