@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/utf8.h"
 
 #define NAME_MAX_LEN 64
@@ -244,14 +245,10 @@ static bool eat(const char **p, const char *end, const char *what, size_t len)
 static bool eat_seq(const char **p, const char *end, uint64_t *ret)
 {
 	const char *begin = *p;
-	uint64_t v = 0;
 
-	for (; *p < end && **p >= '0' && **p <= '9'; ++*p)
-		if (__builtin_mul_overflow(v, 10u, &v) ||
-		    __builtin_add_overflow(v, (uint64_t)(**p - '0'), &v))
-			return false;
-	*ret = v;
-	return *p > begin && *begin != '0';
+	while (*p < end && **p >= '0' && **p <= '9')
+		++*p;
+	return *begin != '0' && num_digits(begin, (size_t)(*p - begin), ret);
 }
 
 static bool eat_time(const char **p, const char *end)

@@ -17,7 +17,6 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
-#include "base/json.h"
 #include "base/utf8.h"
 
 #define NAME_MAX_BYTES 8192u
@@ -105,15 +104,8 @@ int mcp_header_encode(const char *value, struct buf *out)
 		plain = value[i] >= 0x20 && value[i] < 0x7f;
 	if (plain && strncmp(value, BEGIN, begin) != 0)
 		return buf_append(out, value, len);
-	_buf_ struct buf quoted = BUF_INIT(out->max);
-	struct json j;
-
-	json_init(&j, &quoted);
-	json_base64(&j, value, len);
-	if (json_finish(&j) < 0)
-		return -ENOMEM;
 	(void)buf_puts(out, BEGIN);
-	(void)buf_append(out, quoted.data + 1, quoted.len - 2);
+	base64_encode(value, len, out);
 	return buf_puts(out, END);
 }
 

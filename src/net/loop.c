@@ -198,20 +198,16 @@ void loop_undefer(struct loop *l, struct deferred *d)
 	if (!d->queued)
 		return;
 	d->queued = false;
-	for (struct deferred **p = &l->running; *p; p = &(*p)->next) {
-		if (*p == d) {
-			*p = d->next;
-			return;
-		}
-	}
-	for (struct deferred **p = &l->deferred; *p; p = &(*p)->next) {
-		if (*p == d) {
-			*p = d->next;
-			if (!*p)
-				l->deferred_tail = p;
-			return;
-		}
-	}
+	struct deferred **const lists[] = { &l->running, &l->deferred };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (struct deferred **p = lists[i]; *p; p = &(*p)->next)
+			if (*p == d) {
+				*p = d->next;
+				if (l->deferred_tail == &d->next)
+					l->deferred_tail = p;
+				return;
+			}
 }
 
 static void free_arg(struct deferred *d)
