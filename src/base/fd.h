@@ -9,10 +9,10 @@
 #define CAISSON_BASE_FD_H
 
 #include <dirent.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/select.h> /* sigset_t */
 #include <sys/types.h>
 
 struct buf;

@@ -68,17 +68,12 @@ static int plan_top(struct plan *p, struct err *e)
  */
 static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 {
-	struct mount_attr attr = {
-		.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (m->rw ? 0 : MOUNT_ATTR_RDONLY),
-		.propagation = MS_PRIVATE,
-	};
-
 	_fd_ int tree = open_tree(
 		fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (tree < 0)
 		return err_set(e, -errno, "clone the mount");
-	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+	if (mnt_restrict(tree, MNT_SAFE | (m->rw ? 0 : MOUNT_ATTR_RDONLY)) < 0)
 		return err_set(e, -errno, "restrict the mount");
 
 	struct mount_attr shift = { .attr_set = MOUNT_ATTR_IDMAP,

@@ -81,12 +81,9 @@ static void reset_inherited(const struct plan *p)
 /* The cell's pid 1 runs from a read-only copy of the mount, so /proc/1/exe is not writable. */
 static int open_init(const struct plan *p)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-					       MOUNT_ATTR_NODEV,
-				   .propagation = MS_PRIVATE };
 	int fd = open_tree(AT_FDCWD, p->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
-	if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+	if (fd < 0 || mnt_restrict(fd, MNT_SAFE | MOUNT_ATTR_RDONLY) < 0)
 		stage_fail(p, STAGE_INIT, 0);
 	return fd;
 }

@@ -14,16 +14,12 @@
 
 #define CREDENTIALS_MAX (16u << 10) /* decoded; longer ones stay unchanged */
 
-static bool ends(const char *s, size_t size)
-{
-	return memchr(s, '\0', size) != NULL;
-}
-
 static bool is_good(const struct gate_bind *b, const struct vault *v)
 {
-	if (!ends(b->host, sizeof(b->host)) || !ends(b->name, sizeof(b->name)) ||
-	    !ends(b->owner, sizeof(b->owner)) || !ends(b->placeholder, sizeof(b->placeholder)) ||
-	    !b->placeholder[0])
+	/* A string in a fixed array may lack its NUL. */
+	if (!memchr(b->host, '\0', sizeof(b->host)) || !memchr(b->name, '\0', sizeof(b->name)) ||
+	    !memchr(b->owner, '\0', sizeof(b->owner)) ||
+	    !memchr(b->placeholder, '\0', sizeof(b->placeholder)) || !b->placeholder[0])
 		return false;
 	const struct secret *s = vault_find(v, b->name, b->owner);
 

@@ -209,15 +209,11 @@ static int read_path(const char *raw, struct readings *ret, const char **ret_why
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static bool ends(const char *s, size_t size)
-{
-	return memchr(s, '\0', size) != NULL;
-}
-
 bool http_rule_good(const struct gate_rule *r)
 {
-	return ends(r->host, sizeof(r->host)) && ends(r->methods, sizeof(r->methods)) &&
-	       ends(r->path, sizeof(r->path)) && (!r->path[0] || r->path[0] == '/');
+	return memchr(r->host, '\0', sizeof(r->host)) &&
+	       memchr(r->methods, '\0', sizeof(r->methods)) &&
+	       memchr(r->path, '\0', sizeof(r->path)) && (!r->path[0] || r->path[0] == '/');
 }
 
 bool rule_covers(const struct gate_rule *h, const char *host, uint16_t port)

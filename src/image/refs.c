@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
 
 #define NAME "refs"
 #define BYTES_MAX (REFS_MAX * (IMAGE_REF_MAX + IMAGE_DIGEST_MAX + 24))
@@ -38,19 +39,15 @@ static struct refs_row *add(struct refs *r)
 /* One line, without its end. */
 static int parse_line(char *line, struct refs_row *row)
 {
-	char *time = strchr(line, ' '), *ref = time ? strchr(time + 1, ' ') : NULL, *end;
+	char *time = strchr(line, ' '), *ref = time ? strchr(time + 1, ' ') : NULL;
 	char canonical[IMAGE_REF_MAX];
 	struct ref parsed;
 
 	if (!ref)
 		return -EBADMSG;
 	*time++ = *ref++ = '\0';
-	if (!ref_digest_ok(line) || time[0] < '0' || time[0] > '9' ||
+	if (!ref_digest_ok(line) || !num_digits(time, strlen(time), &row->time_s) ||
 	    ref_parse(ref, &parsed, NULL) < 0)
-		return -EBADMSG;
-	errno = 0;
-	row->time_s = strtoull(time, &end, 10);
-	if (*end || errno)
 		return -EBADMSG;
 	ref_format(&parsed, canonical);
 	if (strcmp(canonical, ref) != 0)

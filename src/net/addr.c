@@ -14,7 +14,6 @@
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -151,8 +150,7 @@ bool prefix_parse(const char *text, struct prefix *ret)
 	char net[INET6_ADDRSTRLEN];
 	size_t len = slash ? (size_t)(slash - text) : strlen(text);
 	unsigned char v4[4];
-	unsigned long bits = 128, most = 128;
-	char *end = NULL;
+	uint64_t bits = 128, most = 128;
 
 	if (len == 0 || len >= sizeof(net))
 		return false;
@@ -165,10 +163,7 @@ bool prefix_parse(const char *text, struct prefix *ret)
 		return false;
 	}
 	if (slash) {
-		if (slash[1] < '0' || slash[1] > '9')
-			return false;
-		bits = strtoul(slash + 1, &end, 10);
-		if (*end || bits > most)
+		if (!num_digits(slash + 1, strlen(slash + 1), &bits) || bits > most)
 			return false;
 		bits += 128 - most;
 	}

@@ -32,6 +32,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/plan.h"
+#include "cell/stage.h"
 #include "wire/zygote.h"
 
 #define REMOVE_DEADLINE_MS 5000u
@@ -51,13 +52,9 @@ static int guest_dir(const struct cell_host *h, char *path, size_t size, struct 
 static int guest_mount(struct plan *p, const char *path, struct err *e)
 {
 	struct plan_mount *m = &p->mounts[p->n_mounts];
-	struct mount_attr attr = {
-		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-		.propagation = MS_PRIVATE,
-	};
 	_fd_ int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
-	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+	if (tree < 0 || mnt_restrict(tree, MNT_SAFE | MOUNT_ATTR_RDONLY) < 0)
 		return err_set(e, -errno, "open %s (reinstall caisson)", path);
 	*m = (struct plan_mount){ .fd = TAKE_FD(tree), .is_dir = true, .dst = &ZYGOTE_DIR[1] };
 	p->n_mounts++;
