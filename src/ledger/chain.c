@@ -248,7 +248,7 @@ static bool eat_seq(const char **p, const char *end, uint64_t *ret)
 
 	while (*p < end && **p >= '0' && **p <= '9')
 		++*p;
-	return *begin != '0' && num_digits(begin, (size_t)(*p - begin), ret);
+	return num_digits(begin, (size_t)(*p - begin), ret) && *begin != '0';
 }
 
 static bool eat_time(const char **p, const char *end)

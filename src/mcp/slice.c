@@ -266,7 +266,7 @@ uint64_t slice_id(const struct slice *s)
 {
 	uint64_t id = 0;
 
-	if (!s->at || s->len > 16 || s->at[0] == '0' || !num_digits(s->at, s->len, &id))
+	if (!s->at || s->len > 16 || !num_digits(s->at, s->len, &id) || s->at[0] == '0')
 		return 0;
 	return id <= UINT64_C(1) << 53 ? id : 0;
 }
