@@ -275,7 +275,7 @@ static int take(struct tar_reader *r, const struct tar_sink *sink, void *arg, co
 		memcpy(r->meta + r->have, data, n);
 		r->have += n;
 	}
-	return r->state == TAR_AT_BODY ? sink->data(arg, data, n, e) : 0;
+	return r->state == TAR_AT_BODY && sink->data ? sink->data(arg, data, n, e) : 0;
 }
 
 /* The steps that need no further byte. */
@@ -294,7 +294,7 @@ static int settle(struct tar_reader *r, const struct tar_sink *sink, void *arg, 
 	}
 	if (r->state == TAR_AT_PADDING && r->left == 0) {
 		r->state = TAR_AT_HEAD;
-		done = sink->close(arg, e);
+		done = sink->close ? sink->close(arg, e) : 0;
 	}
 	return done;
 }

@@ -54,7 +54,7 @@ enum tar_fault {
  * The taker of the entries. Each returns 0, or a negative errno that ends the archive and that
  * tar_feed() returns. The strings of an entry stay valid until close() for a file, and until
  * entry() returns for anything else. Its path is tidy and not empty, and so is the target of a hard
- * link. A directory that is the root itself is not handed out.
+ * link. A directory that is the root itself is not handed out. data() and close() may be NULL.
  */
 struct tar_sink {
 	int (*entry)(void *arg, const struct tar_entry *en, struct err *e);

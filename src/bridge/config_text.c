@@ -135,18 +135,11 @@ void bridge_alias(const char *name, bool (*taken)(const void *arg, const char *a
 
 /* ---- ourselves ----------------------------------------------------------------------------- */
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* `caisson mcp`, also behind env, sudo or a shell's -c. */
 static bool is_own_command(char *const *argv)
 {
 	for (size_t i = 0; argv && argv[i]; i++) {
-		const char *name = last_part(argv[i]);
+		const char *name = basename(argv[i]);
 
 		bool ours = strcmp(name, "caisson") == 0 || strcmp(name, "caisson-remote") == 0;
 

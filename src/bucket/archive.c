@@ -31,19 +31,6 @@ static int on_entry(void *arg, const struct tar_entry *en, struct err *e)
 	return 0;
 }
 
-/* archive_read() has put the content where it belongs. */
-static int on_data(void *arg, const char *data, size_t len, struct err *e)
-{
-	(void)arg, (void)data, (void)len, (void)e;
-	return 0;
-}
-
-static int on_close(void *arg, struct err *e)
-{
-	(void)arg, (void)e;
-	return 0;
-}
-
 void archive_open(struct archive_in *in, int fd)
 {
 	*in = (struct archive_in){ .fd = fd, .reader.rules = &rules };
@@ -51,7 +38,8 @@ void archive_open(struct archive_in *in, int fd)
 
 int archive_read(struct archive_in *in, void *data, size_t len)
 {
-	static const struct tar_sink sink = { on_entry, on_data, on_close };
+	/* The content of files is in @data already. */
+	static const struct tar_sink sink = { .entry = on_entry };
 	ssize_t n = fd_read_full(in->fd, data, len);
 
 	if (n < 0)

@@ -201,10 +201,10 @@ static void place_of(const struct index_url *u, char ret[KEY_TEXT_MAX])
 		memcpy(ret + len, "/", 2);
 }
 
-static bool decode(const char *text, char *ret, size_t size)
+static bool decode(const char *text, char ret[static INDEX_KEY_MAX])
 {
 	_secret_ struct buf plain = BUF_INIT(INDEX_KEY_MAX);
-	bool good = base64_decode(text, strlen(text), &plain) && plain.len < size &&
+	bool good = base64_decode(text, strlen(text), &plain) && plain.len < INDEX_KEY_MAX &&
 		    !memchr(buf_str(&plain), '\0', plain.len);
 
 	if (good)
@@ -225,10 +225,10 @@ static void take_row(const struct auth_row *row, struct index_choice *ret)
 		memcpy(keys[INDEX_USER], row->value, INDEX_KEY_MAX);
 		break;
 	case AUTH_PASSWORD:
-		(void)decode(row->value, keys[INDEX_PASSWORD], INDEX_KEY_MAX);
+		(void)decode(row->value, keys[INDEX_PASSWORD]);
 		break;
 	case AUTH_BASIC:
-		if (!decode(row->value, keys[INDEX_USER], INDEX_KEY_MAX))
+		if (!decode(row->value, keys[INDEX_USER]))
 			break;
 		colon = strchr(keys[INDEX_USER], ':');
 		if (colon) {

@@ -134,14 +134,13 @@ static int use_source(struct program *p, const struct run_options *o, const char
 		return use_code(p, o, &s, e);
 	bool is_stdin = strcmp(s.name, "-") == 0;
 	_fd_ int fd = is_stdin ? -1 : s.fd;
-	const char *slash = strrchr(s.name, '/'), *name = slash ? slash + 1 : s.name;
 
 	if (!is_stdin && is_mounted(o, s.name, p->script_path, sizeof(p->script_path)))
 		return push_script(p, s.lang, e);
 	if (lang_read(s.fd, is_stdin ? "standard input" : s.name, &b, e) < 0)
 		return e->code;
-	return use_script(p, o, s.lang, is_stdin ? "stdin" : name, is_stdin ? s.lang->suffix : "",
-			  buf_str(&b), b.len, e);
+	return use_script(p, o, s.lang, is_stdin ? "stdin" : basename(s.name),
+			  is_stdin ? s.lang->suffix : "", buf_str(&b), b.len, e);
 }
 
 /* Without arguments: the command of an image of the store. */

@@ -72,17 +72,10 @@ static void forget_news(struct watcher *w, const char *path)
 			w->recent[i].name = 0;
 }
 
-static const char *last_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* A draft of files_write.c is not reported. */
 static bool is_draft(const char *path)
 {
-	return strncmp(last_of(path), FILES_DRAFT, strlen(FILES_DRAFT)) == 0;
+	return strncmp(basename(path), FILES_DRAFT, strlen(FILES_DRAFT)) == 0;
 }
 
 static bool join(char *to, const char *dir, const char *name)
@@ -95,7 +88,7 @@ static bool join(char *to, const char *dir, const char *name)
 /* inotify names a file without a name "#" and its number. If no such name exists, it is one. */
 static bool is_nameless(const struct watcher *w, const char *path)
 {
-	const char *name = last_of(path);
+	const char *name = basename(path);
 	char full[FILES_PATH_MAX];
 
 	return name[0] == '#' && name[1] && name[1 + strspn(name + 1, "0123456789")] == '\0' &&
