@@ -387,6 +387,13 @@ def test_time_stands_still_while_a_person_is_asked(serve):
         assert k.until_idle(id)[-2]["content"]["ename"] == "timeout", "it goes on after the answer"
 
 
+def test_time_goes_on_for_code_that_computes_while_a_person_is_asked(serve):
+    d = serve("--max-timeout", "2s")
+    code = "import threading\ndef burn():\n    while True: pass\nthreading.Thread(target=burn, daemon=True).start()\ninput()"
+    with Kernel(d) as k:
+        assert k.until_idle(k.send("execute_request", {"code": code, "allow_stdin": True}))[-2]["content"]["ename"] == "timeout"
+
+
 def test_an_interrupt_that_is_caught(daemon):
     with Kernel(daemon) as k:
         id = k.send("execute_request", {"code": "import time\ntry:\n    print('go'); time.sleep(60)\nexcept KeyboardInterrupt: print('caught')"})

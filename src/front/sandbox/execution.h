@@ -81,6 +81,7 @@ struct execution {
 	unsigned int n_rpcs, rpc_refused, tools_refused;
 	unsigned int holds;            /* number of reasons why its time stands still */
 	uint64_t held_ns, stood_ns;    /* since when it stands still, and how long it did before */
+	uint64_t held_cpu_ns;          /* of the cell, at held_ns */
 	struct spool own[2];           /* its output, if it has no record */
 	struct spool *streams[2];      /* by enum kernel_stream: own, or its record's */
 	struct text_joiner joiners[2]; /* for the events of each enum kernel_stream */
@@ -127,7 +128,7 @@ void execution_free(struct execution *x);
 
 /*
  * execution_hold() - Stop its time until execution_release(), but for no more than
- * EXECUTION_STAND_MAX_S in all. Calls nest.
+ * EXECUTION_STAND_MAX_S in all. Processor time that the cell uses meanwhile counts. Calls nest.
  */
 #define EXECUTION_STAND_MAX_S 300u
 void execution_hold(struct execution *x);

@@ -29,6 +29,7 @@
 #define MARGIN_MS 1000u               /* for code to report that it received nothing */
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
 #define GRACE_STEP_NS (200 * CLOCK_NS_PER_MS)
+#define HOLD_STEP_NS (100 * CLOCK_NS_PER_MS)
 #define KILL_NS (5 * CLOCK_NS_PER_S) /* from the kill to giving the cell up */
 
 /* ---- to the kernel ------------------------------------------------------------------------- */
@@ -175,6 +176,9 @@ void execution_leave(struct execution *x)
 	x->user = NULL;
 }
 
+static void set_deadline(struct execution *x);
+static uint64_t left_ns(const struct execution *x);
+
 /* ---- time ---------------------------------------------------------------------------------- */
 
 static void on_timer(struct timer *t)
@@ -184,6 +188,10 @@ static void on_timer(struct timer *t)
 
 	switch (x->phase) {
 	case X_RUNNING:
+		if (x->holds && left_ns(x) > 0) {
+			set_deadline(x);
+			break;
+		}
 		x->wall_hit = true;
 		execution_interrupt(x);
 		break;
@@ -260,43 +268,84 @@ void execution_cancel(struct execution *x)
 		execution_interrupt(x);
 }
 
+/* ---- time that stands still ---------------------------------------------------------------- */
+
+static uint64_t cpu_ns_of(const struct execution *x)
+{
+	struct cell_usage u = x->sandbox->before;
+	const struct cell *r = x->sandbox->cell;
+
+	return r && cell_gauge(r, &u) ? u.cpu_ns : x->held_cpu_ns;
+}
+
+/* How long the time stood still so far. Code that computes while a person is asked uses its time:
+ * the processor time of the cell since then counts. */
+static uint64_t stood_ns(const struct execution *x)
+{
+	const uint64_t most = EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S;
+	uint64_t all = x->stood_ns;
+
+	if (x->holds) {
+		uint64_t held = clock_now_ns() - x->held_ns, used = cpu_ns_of(x) - x->held_cpu_ns;
+
+		all += held > used ? held - used : 0;
+	}
+	return all < most ? all : most;
+}
+
+static uint64_t left_ns(const struct execution *x)
+{
+	uint64_t end = x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + stood_ns(x);
+	uint64_t now = clock_now_ns();
+
+	return end > now ? end - now : 0;
+}
+
+/* While the time stands still: look again when the cell could have used the rest on all its
+ * processors. */
 static void set_deadline(struct execution *x)
 {
-	uint64_t still = x->holds ? EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S : x->stood_ns;
+	uint64_t left = left_ns(x), cpus = (x->sandbox->spec.limits.cpu_milli + 999) / 1000;
 
-	timer_set(x->sandboxes->loop, &x->timer,
-		  x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + still);
+	if (x->holds) {
+		left /= cpus ? cpus : 1;
+		left = left > HOLD_STEP_NS ? left : HOLD_STEP_NS;
+	}
+	timer_set(x->sandboxes->loop, &x->timer, clock_now_ns() + left);
 }
 
 void execution_hold(struct execution *x)
 {
-	if (x->holds++ || x->phase != X_RUNNING)
+	if (x->holds || x->phase != X_RUNNING) {
+		x->holds++;
 		return;
+	}
+	x->held_cpu_ns = cpu_ns_of(x);
 	x->held_ns = clock_now_ns();
+	x->holds++;
 	set_deadline(x);
 }
 
 void execution_release(struct execution *x)
 {
-	uint64_t most = EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S;
-
-	if (--x->holds || x->phase != X_RUNNING)
+	if (x->holds > 1 || x->phase != X_RUNNING) {
+		x->holds--;
 		return;
-	x->stood_ns += clock_now_ns() - x->held_ns;
-	if (x->stood_ns > most)
-		x->stood_ns = most;
+	}
+	x->stood_ns = stood_ns(x);
+	x->holds--;
 	set_deadline(x);
 }
 
 uint64_t execution_patience_ms(const struct execution *x)
 {
-	uint64_t now = x->holds ? x->held_ns : clock_now_ns();
-	uint64_t end = x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + x->stood_ns;
-	uint64_t left_ms = end > now ? (end - now) / CLOCK_NS_PER_MS : 0;
+	uint64_t left_ms = left_ns(x) / CLOCK_NS_PER_MS;
 	uint64_t margin_ms = left_ms / 10 < MARGIN_MS ? left_ms / 10 : MARGIN_MS;
 
 	return left_ms > margin_ms ? left_ms - margin_ms : 1;
 }
+
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 void execution_run(struct execution *x, struct kernel *s)
 {
