@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -343,4 +344,13 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fds)
 	if (n_fds)
 		*n_fds = got;
 	return n;
+}
+
+size_t fd_iov_len(const struct iovec *iov, size_t n_iov)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n_iov; i++)
+		len += iov[i].iov_len;
+	return len;
 }

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct buf;
+struct iovec;
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -83,6 +84,9 @@ int fd_read_buf(int fd, struct buf *b);
 
 /* fd_write_all() - Write all of @len bytes to a blocking descriptor. 0 or -errno. */
 int fd_write_all(int fd, const void *data, size_t len);
+
+/* fd_iov_len() - The bytes of all pieces. */
+size_t fd_iov_len(const struct iovec *iov, size_t n_iov);
 
 /* fd_memfd() - A sealed read-only memfd with this content, offset 0. Descriptor or -errno. */
 int fd_memfd(const char *name, const void *data, size_t len);

@@ -37,8 +37,8 @@ int num_parse_cpus_milli(const char *s, uint64_t *ret_milli, struct err *e);
 /* num_parse_u64() - A plain decimal number between @min and @max, both included. */
 int num_parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *e);
 
-/* num_digits() - The number that @len digits are. False, and @ret as it was: another byte is among
- * them, there is none, or it does not fit. */
+/* num_digits() - The number that @len digits are. False, and @ret as it was: no digits, another
+ * byte among them, or a number that does not fit. */
 bool num_digits(const char *s, size_t len, uint64_t *ret);
 
 /* Room that every formatter below fits in, with its NUL. */

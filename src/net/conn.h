@@ -158,9 +158,8 @@ bool conn_is_tls(const struct conn *c);
  * -ENOBUFS. After conn_finish(): -EPIPE. After its end: the reason, or -EPIPE.
  */
 int conn_write(struct conn *c, const void *data, size_t len);
-/* conn_writev() - The same of several pieces, as one; conn_total(): how many bytes they are. */
+/* conn_writev() - The same of several pieces, as one. */
 int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov);
-size_t conn_total(const struct iovec *iov, size_t n_iov);
 size_t conn_queued(const struct conn *c);
 /* conn_moved() - Bytes that moved since the last call: to our kernel, and from there to the peer's,
  * each counted. */

@@ -22,6 +22,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "net/conn_int.h"
 #include "net/tls.h"
 
@@ -81,15 +82,6 @@ static ssize_t send_now(struct conn *c, const struct iovec *iov, size_t n_iov)
 	return r;
 }
 
-size_t conn_total(const struct iovec *iov, size_t n_iov)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < n_iov; i++)
-		len += iov[i].iov_len;
-	return len;
-}
-
 /* Queue the @len bytes of @iov after the first @skip. */
 static int enqueue(struct conn *c, const struct iovec *iov, size_t n_iov, size_t skip, size_t len)
 {
@@ -124,7 +116,7 @@ static int enqueue(struct conn *c, const struct iovec *iov, size_t n_iov, size_t
 
 static int send_or_queue(struct conn *c, const struct iovec *iov, size_t n_iov)
 {
-	size_t len = conn_total(iov, n_iov);
+	size_t len = fd_iov_len(iov, n_iov);
 	ssize_t n = 0;
 
 	if (conn_queued(c) == 0)
@@ -174,7 +166,7 @@ int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov)
 	if (c->state != CONN_OPEN)
 		return c->state == CONN_CLOSED && c->why < 0 ? c->why : -EPIPE;
 	if (!c->tls)
-		return conn_total(iov, n_iov) > 0 ? send_or_queue(c, iov, n_iov) : 0;
+		return fd_iov_len(iov, n_iov) > 0 ? send_or_queue(c, iov, n_iov) : 0;
 	for (size_t i = 0; i < n_iov && r == 0; i++)
 		r = write_tls(c, iov[i].iov_base, iov[i].iov_len);
 	return r;

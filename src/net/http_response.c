@@ -108,7 +108,7 @@ static const char *date_now(void)
 static int response_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov)
 {
 	struct http_conn *h = x->h;
-	size_t len = conn_total(iov, n_iov);
+	size_t len = fd_iov_len(iov, n_iov);
 	int r = conn_writev(h->conn, iov, n_iov);
 
 	if (r < 0)
@@ -347,7 +347,7 @@ static int write_chunk(struct http_exchange *x, const struct iovec *iov, size_t 
 
 int http_stream_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov)
 {
-	size_t len = conn_total(iov, n_iov);
+	size_t len = fd_iov_len(iov, n_iov);
 
 	if (x->gone)
 		return -EPIPE;

@@ -253,7 +253,7 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- the route ----------------------------------------------------------------------------- */
 
-static void begin(struct attach *a, struct process *p, const struct http_exchange *x)
+static void set_up(struct attach *a, struct process *p, const struct http_exchange *x)
 {
 	a->stream = output_is_stderr(x) ? COMMAND_STDERR : COMMAND_STDOUT;
 	const struct spool *s = &p->spool[a->stream];
@@ -281,7 +281,7 @@ void handle_process_attach(struct sandbox *s, struct http_exchange *x)
 		reply_no_memory(x);
 		return;
 	}
-	begin(a, found, x);
+	set_up(a, found, x);
 	a->ws = http_upgrade_ws(x, &ops, a, MESSAGE_MAX);
 	if (a->ws) {
 		process_listen(found, &a->listener);
