@@ -17,6 +17,7 @@
 #include "front/jupyter/jupyter.h"
 
 #define SESSIONS_MAX 4096u
+#define SESSIONS_OWNER_MAX 512u
 #define WORDS_MAX 4096u
 #define LIST_MAX (16u << 20)
 
@@ -60,6 +61,34 @@ static size_t sweep(struct notebooks *notebooks)
 		session_free(s);
 	}
 	return n;
+}
+
+static size_t count_of(const struct notebooks *notebooks, const char *owner)
+{
+	size_t n = 0;
+
+	for (const struct jsession *s = notebooks->sessions; s; s = s->next)
+		n += strcmp(s->owner, owner) == 0;
+	return n;
+}
+
+/* False: there are too many sessions already, and the request is answered. */
+static bool may_add(struct notebooks *notebooks, struct http_exchange *x)
+{
+	size_t all = sweep(notebooks);
+
+	if (count_of(notebooks, context_of(x)->owner) >= SESSIONS_OWNER_MAX)
+		reply_retry(
+			x, 429, 1, "too_many_sessions",
+			"remove some: DELETE /api/sessions/{session_id}",
+			"you have %u sessions already, which is the most that an owner may have",
+			SESSIONS_OWNER_MAX);
+	else if (all >= SESSIONS_MAX)
+		reply_retry(x, 429, 1, "too_many_sessions", "remove some",
+			    "there are %u sessions already", SESSIONS_MAX);
+	else
+		return true;
+	return false;
 }
 
 static struct jsession **find(struct notebooks *notebooks, const char *owner, const char *id)
@@ -219,10 +248,7 @@ void handle_jupyter_session_start(struct notebooks *notebooks, struct http_excha
 
 		if (old)
 			reply_session(notebooks, x, 201, old);
-		else if (sweep(notebooks) >= SESSIONS_MAX)
-			reply_retry(x, 429, 1, "too_many_sessions", "remove some",
-				    "there are %u sessions already", SESSIONS_MAX);
-		else
+		else if (may_add(notebooks, x))
 			with_kernel(notebooks, x, body, on_made);
 	}
 	json_decref(body);
