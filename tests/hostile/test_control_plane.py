@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_control_plane.py - The API, beyond test_serve_*.py: races, abusive values, access to the API, and information in answers."""
 import contextlib
+import http.client
 import json
 import os
 import random
@@ -200,7 +201,7 @@ ACTIONS = {
 
 def storm(d, threads, seconds, seed):
     """Anything at any time, on three names. {(action, status): count}."""
-    urls = [f"{V1}/{unique('storm')}" for _ in range(3)]
+    urls = [f"{V1}/{unique('storm')}" for _ in range(18)]
     end, counts, lock = time.monotonic() + seconds, {}, threading.Lock()
 
     def one(i):
@@ -437,6 +438,150 @@ def test_crowd_of_clients(count, stopped_by):
         assert starts(same) == same
         d.quiet(30)
     stopped_by("admission: 429 and Retry-After")
+
+
+# ---- one owner takes everything ---------------------------------------------------------------------------------------------
+
+class Mcp:
+    """A legacy client of the protocol on one connection."""
+
+    def __init__(self, d, token):
+        self.daemon, self.token, self.session = d, token, None
+        self.connection = http.client.HTTPConnection("127.0.0.1", d.port, timeout=60)
+
+    def send(self, http_method, body=None, accept="application/json, text/event-stream"):
+        head = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json", "Accept": accept}
+        if self.session:
+            head |= {"Mcp-Session-Id": self.session, "MCP-Protocol-Version": "2025-11-25"}
+        self.connection.request(http_method, "/mcp", body and json.dumps(body), head)
+        return self.connection.getresponse()
+
+    def call(self, method, **params):
+        """The status and the message."""
+        r = self.send("POST", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        return r.status, json.loads(r.read())
+
+    def initialize(self):
+        """The status; then the client has this session."""
+        self.session = None
+        r = self.send("POST", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+        r.read()
+        self.session = r.headers.get("Mcp-Session-Id")
+        return r.status
+
+    def end(self):
+        self.send("DELETE").read()
+        self.connection.close()
+
+
+MCP_SESSIONS, MCP_SESSIONS_OWNER = 1024, 128  # src/front/mcp/mcp.h
+NOTEBOOKS, NOTEBOOKS_OWNER = 4096, 512        # src/front/jupyter/handle_sessions.c
+WATCHES, WATCHES_OWNER = 256, 32              # src/front/mcp/watch.c
+
+
+@quick
+def test_mcp_sessions_of_one_owner(daemon, stopped_by):
+    """An owner who begins more sessions than the daemon has leaves room for others, and keeps the sessions in use."""
+    listens, first, many, bob = (Mcp(daemon, t) for t in (ALICE, ALICE, ALICE, BOB))
+    assert listens.initialize() == first.initialize() == 200
+    stream = Mcp(daemon, ALICE)
+    stream.session = listens.session
+    assert stream.send("GET", accept="text/event-stream").status == 200
+    landed(first.call("ping")[0] == 200, "a session that nobody took")
+    made = []
+    for _ in range(MCP_SESSIONS):
+        status = many.initialize()
+        made.append(many.session)
+        if status != 200:
+            break
+    assert bob.initialize() == 200, "the other owner has no room"
+    assert status == 200 and len(made) == MCP_SESSIONS, "an idle session of one's own makes room"
+    landed(first.call("ping")[0] == 404, "the session that was idle for longest has ended")
+    assert listens.call("ping")[0] == 200, "a session with a stream stays"
+    alive = []
+    for many.session in made[-MCP_SESSIONS_OWNER:]:
+        alive.append(many.call("ping")[0])
+        many.send("DELETE").read()
+    assert alive == [404] + [200] * (MCP_SESSIONS_OWNER - 1), "the newest, beside the one with a stream"
+    stream.connection.close()
+    for c in (listens, first, many, bob):
+        c.end()
+    stopped_by("a bound per owner; the owner's session that is idle for longest makes room")
+
+
+@quick
+def test_mcp_sessions_in_use_of_one_owner(daemon, stopped_by):
+    """Sessions with a stream make no room: the owner is refused, with the bound, and others are not."""
+    streams = []
+    while len(streams) <= MCP_SESSIONS_OWNER:
+        c = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+        streams.append(c)
+        c.request("GET", "/mcp/sse", headers={"Authorization": "Bearer " + ALICE, "Accept": "text/event-stream"})
+        r = c.getresponse()
+        if r.status != 200:
+            break
+    assert r.status == 503 and f"at most {MCP_SESSIONS_OWNER}" in r.read().decode() and len(streams) == MCP_SESSIONS_OWNER + 1
+    alice, bob = Mcp(daemon, ALICE), Mcp(daemon, BOB)
+    assert alice.initialize() == 503 and bob.initialize() == 200
+    for c in streams:
+        c.close()
+    landed(until(lambda: alice.initialize() == 200), "there is room when streams end")
+    alice.end()
+    bob.end()
+    stopped_by("a bound per owner")
+
+
+@quick
+def test_notebooks_of_one_owner(daemon, stopped_by):
+    """An owner who makes more Jupyter sessions than the daemon has, on one kernel, leaves room for others."""
+    c = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+
+    def post(token, **body):
+        c.request("POST", "/api/sessions", json.dumps(body), {"Authorization": "token " + token, "Content-Type": "application/json"})
+        r = c.getresponse()
+        return r.status, json.loads(r.read())
+
+    kernels = {t: daemon.request("POST", "/api/kernels", token=t).json["id"] for t in (ALICE, BOB)}
+    n = 0
+    while n < NOTEBOOKS:
+        status, said = post(ALICE, kernel={"id": kernels[ALICE]})
+        if status != 201:
+            break
+        n += 1
+    try:
+        assert post(BOB, kernel={"id": kernels[BOB]})[0] == 201, "the other owner has no room"
+        landed(n == NOTEBOOKS_OWNER, n)
+        assert status == 429 and said["error"]["code"] == "too_many_sessions" and str(NOTEBOOKS_OWNER) in said["error"]["message"], said
+    finally:
+        for t, kernel in kernels.items():
+            assert daemon.request("DELETE", "/api/kernels/" + kernel, token=t).status == 204
+    c.close()
+    stopped_by("a bound per owner")
+
+
+@quick
+def test_watches_of_one_owner(daemon, stopped_by):
+    """An owner who watches more files than the daemon can leaves room for others."""
+    with contextlib.ExitStack() as stack:
+        boxes = [stack.enter_context(Box(daemon)) for _ in range(18)]
+        other = stack.enter_context(Box(daemon, token=BOB))
+        alice, bob = Mcp(daemon, ALICE), Mcp(daemon, BOB)
+        assert alice.initialize() == bob.initialize() == 200
+        n = 0
+        while n < WATCHES:
+            _, said = alice.call("resources/subscribe", uri=f"sandbox://{boxes[n % len(boxes)].name}/files/{n}")
+            if "error" in said:
+                break
+            n += 1
+        assert bob.call("resources/subscribe", uri=f"sandbox://{other.name}/files/x")[1].get("result") == {}, "the other owner has no room"
+        landed(n == WATCHES_OWNER, n)
+        assert f"may watch {WATCHES_OWNER}" in said["error"]["message"], said
+        assert alice.call("resources/unsubscribe", uri=f"sandbox://{boxes[0].name}/files/0")[1]["result"] == {}
+        assert alice.call("resources/subscribe", uri=f"sandbox://{boxes[0].name}/files/0")[1].get("result") == {}
+        alice.end()
+        bob.end()
+    stopped_by("a bound per owner")
 
 
 # ---- the API from inside -----------------------------------------------------------------------------------------------------

@@ -160,8 +160,7 @@ static void take_legacy(struct mcp_channel *p, json_t *value, const struct mcp_m
 {
 	if (!mcp_channel_shake(p)) {
 		if (m->kind == MCP_REQUEST)
-			put_error(p, m->id, MCP_INTERNAL, NULL,
-				  "there are too many sessions: end some");
+			put_error(p, m->id, MCP_INTERNAL, NULL, MCP_SESSIONS_FULL);
 		return;
 	}
 	if (m->kind == MCP_NOTIFICATION)

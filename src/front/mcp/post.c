@@ -347,8 +347,7 @@ static void serve_legacy(struct mcp *mcp, struct http_exchange *x, json_t *messa
 
 	if (!s) {
 		if (begins)
-			mcp_refuse(x, 503, m->id, MCP_INTERNAL, NULL,
-				   "there are too many sessions: end some");
+			mcp_refuse(x, 503, m->id, MCP_INTERNAL, NULL, MCP_SESSIONS_FULL);
 		return;
 	}
 	if (m->kind == MCP_REQUEST) {

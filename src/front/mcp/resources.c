@@ -10,6 +10,7 @@
 #include "front/mcp/resources.h"
 #include "front/mcp/session.h"
 #include "front/mcp/watch.h"
+#include "front/support/refusal.h"
 
 #define LIST_TTL_MS (300u * 1000u)
 #define SUBSCRIPTIONS_MAX 256u
@@ -177,7 +178,10 @@ static void on_watched(void *arg, const struct refusal *why)
 		return;
 	}
 	(void)json_object_del(c->session->subscriptions, uri);
-	mcp_resource_missing(c, uri);
+	if (why->kind == REFUSAL_TOO_MANY)
+		mcp_fail(c, MCP_INVALID_REQUEST, "%s", why->message);
+	else
+		mcp_resource_missing(c, uri);
 }
 
 static void cancel_watch(struct mcp_call *c)

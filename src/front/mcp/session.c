@@ -38,11 +38,47 @@ void mcp_session_touch(struct mcp_session *s)
 	timer_after(s->mcp->loop, &s->idle, IDLE_NS);
 }
 
+_Static_assert(MCP_SESSIONS_MAX == 1024 && MCP_SESSIONS_OWNER_MAX == 128,
+	       "as MCP_SESSIONS_FULL has it");
+
+/* No client listens on it or waits for an answer. */
+static bool is_idle(const struct mcp_session *s)
+{
+	if (s->outlet)
+		return false;
+	for (const struct mcp_call *c = s->mcp->calls; c; c = c->next)
+		if (c->session == s)
+			return false;
+	return true;
+}
+
+/* Whether the owner may have one more session. At the owner's bound, the session that was idle for
+ * longest ends: a client that comes back to it gets 404 and begins again. */
+static bool may_add(struct mcp *mcp, const char *owner)
+{
+	struct mcp_session *oldest = NULL;
+	size_t own = 0;
+
+	for (struct mcp_session *s = mcp->sessions; s; s = s->next) {
+		if (strcmp(s->owner, owner) != 0)
+			continue;
+		own++;
+		if ((!oldest || s->idle.at_ns < oldest->idle.at_ns) && is_idle(s))
+			oldest = s;
+	}
+	if (own >= MCP_SESSIONS_OWNER_MAX) {
+		if (!oldest)
+			return false;
+		mcp_session_end(oldest);
+	}
+	return mcp->n_sessions < MCP_SESSIONS_MAX;
+}
+
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *owner)
 {
 	struct mcp_session *s;
 
-	if (mcp->n_sessions >= MCP_SESSIONS_MAX || !(s = calloc(1, sizeof(*s))))
+	if (!may_add(mcp, owner) || !(s = calloc(1, sizeof(*s))))
 		return NULL;
 	s->mcp = mcp;
 	s->log_level = -1;

@@ -3,9 +3,10 @@
  * session.h - A legacy client between its handshake and its end.
  *
  * Made by `initialize`. Over HTTP it is named by Mcp-Session-Id and ends with DELETE or when nobody
- * used it for an hour; on a channel of its own (channel.h) it ends with that. It belongs to the
- * owner that made it; for others it does not exist. Sandboxes outlive it: they have names and an
- * owner of their own.
+ * used it for an hour, or when its owner begins one session too many and this one is idle for
+ * longest (no stream and no call under way); on a channel of its own (channel.h) it ends with that.
+ * It belongs to the owner that made it; for others it does not exist. Sandboxes outlive it: they
+ * have names and an owner of their own.
  */
 #ifndef CAISSON_FRONT_MCP_SESSION_H
 #define CAISSON_FRONT_MCP_SESSION_H
@@ -52,9 +53,13 @@ struct mcp_session {
 	struct mcp_question *questions; /* to the client, without an answer yet */
 };
 
-/* mcp_session_new() - NULL: there are too many, or no memory. */
+/* mcp_session_new() - An idle session of @owner may end for it. NULL: there are too many, or no
+ * memory. */
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *owner);
 struct mcp_session *mcp_session_find(struct mcp *mcp, const char *owner, const char *id);
+/* The error for the client when mcp_session_new() has returned NULL. */
+#define MCP_SESSIONS_FULL                                                                          \
+	"there are too many sessions (an owner has at most 128, and the daemon 1024): end some"
 /* mcp_session_touch() - It was used. */
 void mcp_session_touch(struct mcp_session *s);
 /* mcp_session_end() - Cancel its calls, tell the outlet, forget it. */

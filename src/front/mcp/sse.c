@@ -106,8 +106,7 @@ void handle_mcp_sse(struct mcp *mcp, struct http_exchange *x)
 		mcp_channel_init(&s->channel, mcp, context_of(x)->owner, &ops);
 	if (!s || !mcp_channel_shake(&s->channel)) {
 		free(s);
-		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL,
-			   "there are too many sessions: end some");
+		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL, MCP_SESSIONS_FULL);
 		return;
 	}
 	s->x = x;

@@ -13,6 +13,7 @@
 #include "mcp/uri.h"
 
 #define WATCHES_MAX 256u
+#define WATCHES_OWNER_MAX 32u
 #define GATHER_NS (100 * CLOCK_NS_PER_MS)
 
 struct mcp_watch {
@@ -132,16 +133,27 @@ static struct mcp_watch *find(struct mcp *mcp, const char *owner, const char *ur
 	return w;
 }
 
+static size_t count_of(const struct mcp *mcp, const char *owner)
+{
+	size_t n = 0;
+
+	for (const struct mcp_watch *w = mcp->watches; w; w = w->next)
+		n += strcmp(w->owner, owner) == 0;
+	return n;
+}
+
 /* NULL with @why. */
 static struct mcp_watch *make(struct mcp *mcp, const char *owner, const char *uri,
 			      const struct mcp_uri *at, struct refusal *why)
 {
 	struct mcp_watch *w;
 
-	*why = (struct refusal){ .kind = REFUSAL_TOO_MANY,
-				 .code = "too_many_watches",
-				 .message = "too many files are watched already" };
-	if (mcp->n_watches >= WATCHES_MAX || !(w = calloc(1, sizeof(*w))))
+	(void)refusal_set(why, REFUSAL_TOO_MANY, "too_many_watches", NULL, NULL,
+			  "too many files are watched already (an owner may watch %u, and all "
+			  "owners %u): end some subscriptions",
+			  WATCHES_OWNER_MAX, WATCHES_MAX);
+	if (mcp->n_watches >= WATCHES_MAX || count_of(mcp, owner) >= WATCHES_OWNER_MAX ||
+	    !(w = calloc(1, sizeof(*w))))
 		return NULL;
 	w->uri = strdup(uri);
 	split(w, at->path);
