@@ -274,6 +274,21 @@ def test_several_readers_see_the_same(box):
             assert list(other) == [first, *it]
 
 
+def test_an_execution_has_few_readers(box):
+    """Each event costs the front time for each reader: the 65th is refused, until one of the others has gone."""
+    with contextlib.ExitStack() as readers:
+        first = readers.enter_context(box.stream(WAIT, timeout=110))
+        execution = first.open().headers["x-execution-id"]
+        others = [readers.enter_context(box.events(execution, 0)) for _ in range(63)]
+        assert all(o.open().status == 200 for o in others)
+        r = box.get(execution, "/events", cursor=0)
+        assert (r.status, r.error["code"]) == (429, "too_many_readers"), r
+        others.pop().close()
+        assert wait_until(lambda: box.daemon.request("HEAD", "%s/executions/%s/events" % (box.path, execution)).status == 200)
+        box.go()
+        assert all([t for _, t, _ in o][-1] == "done" for o in [first, *others])
+
+
 def test_a_slow_reader_gets_everything(box):
     """More output than the log keeps: the code waits for its reader."""
     code = "import os\nfor i in range(12 * 16): os.write(1, b'%07d ' % i * 8192)\nNone"

@@ -154,6 +154,10 @@ static struct stream_out *begin(struct http_exchange *x, struct stream_log *l, u
 			    "the events after %" PRIu64
 			    " are not kept any more; the first is %" PRIu64,
 			    cursor, stream_log_first(l));
+	else if (r == -EBUSY)
+		reply_retry(x, 429, 1, "too_many_readers",
+			    "close a stream of this execution, or read the output by offset",
+			    "%u streams read this execution already", STREAM_READERS_MAX);
 	else
 		reply_error(x, 422, "out_of_range", "cursor", NULL,
 			    "there is no event %" PRIu64 " yet; the last is %" PRIu64, cursor,

@@ -7,8 +7,9 @@
  * keeps, the bytes that all logs keep, and the bytes that each reader has not read yet.
  *
  * A function that is called from here may do anything with its own reader or log: wake_all() holds
- * a reference meanwhile, and searches the list from the beginning after each reader, because a
- * woken reader may detach others.
+ * a reference meanwhile. A woken reader may detach others, so the log itself keeps the reader that
+ * is woken next, and stream_reader_detach() moves on from one that leaves. Each event costs time
+ * for each reader, so a log has few of them (STREAM_READERS_MAX).
  */
 #include "front/output/stream_log.h"
 
@@ -35,8 +36,8 @@ struct stream_log {
 	uint64_t first, last;
 	size_t bytes, bytes_max, events_max;
 	struct stream_reader *readers;
+	struct stream_reader *to_wake; /* the next one of wake_all(), or NULL */
 	size_t n_readers;
-	uint64_t wakes;
 	bool ended, waiting;
 	struct stream_log *prev_ended, *next_ended;
 };
@@ -195,20 +196,21 @@ static bool grow(struct stream_log *l)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
+/*
+ * A reader that is attached meanwhile is not woken: it comes first in the list, and reads at once.
+ * A woken reader may append or end, and so call this function again. The inner call wakes all
+ * readers and leaves none for the outer one.
+ */
 static void wake_all(struct stream_log *l)
 {
 	struct stream_reader *r;
 
 	stream_log_ref(l);
-	l->wakes++;
-	do {
-		for (r = l->readers; r && r->woken == l->wakes; r = r->next)
-			;
-		if (r) {
-			r->woken = l->wakes;
-			r->wake(r);
-		}
-	} while (r);
+	l->to_wake = l->readers;
+	while ((r = l->to_wake)) {
+		l->to_wake = r->next;
+		r->wake(r);
+	}
 	stream_log_unref(l);
 }
 
@@ -341,9 +343,10 @@ int stream_reader_attach(struct stream_reader *r, struct stream_log *l, uint64_t
 		return -ERANGE;
 	if (cursor + 1 < l->first)
 		return -ESTALE;
+	if (l->n_readers >= STREAM_READERS_MAX)
+		return -EBUSY;
 	r->log = stream_log_ref(l);
 	r->next_id = cursor + 1;
-	r->woken = l->wakes;
 	r->behind = 0;
 	for (uint64_t id = r->next_id; id <= l->last; id++)
 		r->behind += (*slot(l, id))->size;
@@ -358,6 +361,8 @@ void stream_reader_detach(struct stream_reader *r)
 
 	if (!l)
 		return;
+	if (l->to_wake == r)
+		l->to_wake = r->next;
 	LIST_DROP(l->readers, r);
 	r->log = NULL;
 	r->prev = r->next = NULL;

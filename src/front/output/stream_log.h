@@ -27,6 +27,7 @@ struct stream_reader;
 /* A reader that is further behind makes the producer wait. */
 #define STREAM_BEHIND_BYTES (256u << 10)
 #define STREAM_HARD_BYTES (128u << 20) /* bytes that are kept for attached readers at most */
+#define STREAM_READERS_MAX 64u         /* of one log */
 #define STREAM_BANK_BYTES (UINT64_C(64) << 20)
 
 /*
@@ -58,7 +59,6 @@ struct stream_reader {
 	struct stream_reader *prev, *next;
 	uint64_t next_id;
 	uint64_t behind; /* bytes that it has not read */
-	uint64_t woken;  /* number of the last wake-up that it got */
 };
 
 /* Functions of the producer. Both may be NULL, and neither is called after stream_log_end(). */
@@ -106,7 +106,8 @@ size_t stream_log_readers(const struct stream_log *l);
 /*
  * stream_reader_attach() - Read the events after @cursor. The caller has set r->wake and r->arg.
  * Return: 0, and only then is the reader attached; -ESTALE if some of the events are forgotten;
- * -ERANGE if @cursor is after the last event. Calls no function of the reader.
+ * -ERANGE if @cursor is after the last event; -EBUSY if the log has STREAM_READERS_MAX readers.
+ * Calls no function of the reader.
  */
 int stream_reader_attach(struct stream_reader *r, struct stream_log *l, uint64_t cursor);
 void stream_reader_detach(struct stream_reader *r); /* idempotent */

@@ -321,6 +321,81 @@ TEST(readers_may_leave_when_woken)
 	end(p);
 }
 
+/* Each leaves when it is woken, and takes along the one that is next in the list. */
+TEST(readers_may_remove_the_next_one)
+{
+	struct producer *p = begin();
+	struct quitter q[6] = { 0 };
+
+	for (size_t i = 0; i < 6; i++) {
+		q[i].r = (struct stream_reader){ .wake = quit, .arg = &q[i] };
+		q[i].with = i > 0 ? &q[i - 1].r : NULL;
+		assert_int_equal(stream_reader_attach(&q[i].r, p->log, 0), 0);
+	}
+	put(p->log, "x");
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(q[i].wakes, i % 2);
+	assert_int_equal(stream_log_readers(p->log), 0);
+	assert_int_equal(p->deserted, 1);
+	end(p);
+}
+
+/* The first that is woken ends the log: all are woken once more, and none a third time. */
+struct ender {
+	struct stream_reader r;
+	struct stream_log *log;
+	int wakes;
+};
+
+static void end_log(struct stream_reader *r)
+{
+	struct ender *e = r->arg;
+
+	e->wakes++;
+	stream_log_end(e->log);
+}
+
+TEST(a_woken_reader_may_end_the_log)
+{
+	struct producer *p = begin();
+	struct ender e[3] = { 0 };
+
+	for (size_t i = 0; i < 3; i++) {
+		e[i].log = p->log;
+		e[i].r = (struct stream_reader){ .wake = end_log, .arg = &e[i] };
+		assert_int_equal(stream_reader_attach(&e[i].r, p->log, 0), 0);
+	}
+	put(p->log, "x");
+	assert_int_equal(e[2].wakes, 2);
+	assert_int_equal(e[1].wakes, 1);
+	assert_int_equal(e[0].wakes, 1);
+	for (size_t i = 0; i < 3; i++)
+		stream_reader_detach(&e[i].r);
+	end(p);
+}
+
+TEST(a_log_has_few_readers)
+{
+	struct producer *p = begin();
+	struct watcher w[STREAM_READERS_MAX + 1] = { 0 };
+
+	for (size_t i = 0; i < STREAM_READERS_MAX; i++)
+		assert_int_equal(attach(&w[i], p->log, 0), 0);
+	assert_int_equal(attach(&w[STREAM_READERS_MAX], p->log, 0), -EBUSY);
+	assert_null(w[STREAM_READERS_MAX].r.log);
+	put(p->log, "x");
+	for (size_t i = 0; i < STREAM_READERS_MAX; i++)
+		assert_int_equal(w[i].wakes, 1);
+	assert_int_equal(w[STREAM_READERS_MAX].wakes, 0);
+	stream_reader_detach(&w[7].r); /* its place is free again */
+	assert_int_equal(attach(&w[STREAM_READERS_MAX], p->log, 0), 0);
+	for (size_t i = 0; i <= STREAM_READERS_MAX; i++) {
+		stream_reader_detach(&w[i].r);
+		buf_free(&w[i].text);
+	}
+	end(p);
+}
+
 TEST(a_reader_keeps_the_log_alive)
 {
 	struct producer *p = begin();

@@ -303,7 +303,8 @@ _know(SandboxStopped, "sandbox_stopped sandbox_ended session_ended")
 _know(FileConflict, "directory_not_empty file_exists is_a_directory not_a_directory not_a_file")
 _know(ProcessEnded, "not_running stdin_closed")
 _know(StreamGone, "cursor_gone execution_gone")
-_know(Busy, "busy policy_busy rate_limited session_busy stdin_full too_many_processes too_many_workspaces")
+_know(Busy, "busy policy_busy rate_limited session_busy stdin_full too_many_processes too_many_readers "
+            "too_many_workspaces")
 _know(DiskFull, "disk_full workspace_full")
 _know(
     PackageError,
