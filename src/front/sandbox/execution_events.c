@@ -34,6 +34,7 @@
 #define DISPLAYS_MAX 64u
 #define ERROR_NAME_MAX 256u
 #define ERROR_LINES_MAX 100u
+#define TRACEBACK_LINES_MAX 400u /* printed; the drivers send no more */
 #define ERROR_LINE_CHARS 1000u
 #define ERROR_VALUE_CHARS 10000u
 #define MESSAGE_BYTES (20u << 20)
@@ -222,7 +223,15 @@ static void put_output(struct execution *x, enum kernel_stream stream, const cha
 static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 {
 	static const char *const keys[] = { "data", "metadata", "display_id", "update" };
-	_buf_ struct buf item = BUF_INIT(KERNEL_LINE_MAX + 4096);
+	/* A comma precedes it. Text that does not fit is not written to its end. */
+	size_t room = EXECUTION_DISPLAYS_BYTES - x->displays.len;
+	_buf_ struct buf item = BUF_INIT(room - (room > 0));
+
+	if (x->n_displays >= DISPLAYS_MAX || item.max == 0) {
+		x->displays_dropped++;
+		kernel_acknowledge(s);
+		return;
+	}
 	json_t *kept = json_object();
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -232,8 +241,7 @@ static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 			(void)json_object_set(kept, keys[i], v);
 	}
 	json_alloc_dump(&item, kept);
-	if (item.err || x->n_displays >= DISPLAYS_MAX ||
-	    x->displays.len + item.len + 1 > EXECUTION_DISPLAYS_BYTES) {
+	if (item.err) {
 		x->displays_dropped++;
 	} else {
 		if (x->n_displays++)
@@ -275,15 +283,44 @@ static void short_error(struct buf *out, const json_t *m)
 	json_object_end(&j);
 }
 
+/*
+ * The lines of a traceback as one piece of text: each piece costs an event and a wake-up of all
+ * readers. Of more lines than a driver sends, both ends are printed.
+ */
+static void put_traceback(struct execution *x, const json_t *lines)
+{
+	_buf_ struct buf text = BUF_INIT(KERNEL_LINE_MAX);
+	size_t n = json_array_size(lines), begin = n, end = n;
+
+	if (n > TRACEBACK_LINES_MAX) {
+		begin = TRACEBACK_LINES_MAX / 2;
+		end = n - TRACEBACK_LINES_MAX / 2;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const json_t *line = json_array_get(lines, i);
+		size_t len = json_string_length(line);
+
+		if (i == begin && begin < end) {
+			(void)buf_printf(&text, "[... %zu more lines ...]\n", end - begin);
+			i = end - 1;
+			continue;
+		}
+		if (!json_is_string(line))
+			continue;
+		(void)buf_append(&text, json_string_value(line), len);
+		if (len == 0 || json_string_value(line)[len - 1] != '\n')
+			(void)buf_puts(&text, "\n");
+	}
+	if (text.len > 0)
+		put_output(x, STREAM_STDERR, buf_str(&text), text.len);
+}
+
 /* An error is also written as text: a client that reads only stderr sees it as in a terminal. */
 static void on_error(struct execution *x, const json_t *m)
 {
 	json_t *kept = json_pack("{s:O?, s:O?, s:O?}", "name", json_object_get(m, "name"), "value",
 				 json_object_get(m, "value"), "traceback",
 				 json_object_get(m, "traceback"));
-	const json_t *lines = json_object_get(m, "traceback");
-	size_t i;
-	json_t *line;
 
 	if (!kept && !x->error.err)
 		x->error.err = -ENOMEM;
@@ -298,15 +335,8 @@ static void on_error(struct execution *x, const json_t *m)
 		json_decref(kept);
 		kept = json_alloc_load(buf_str(&x->error), x->error.len, JSON_ALLOW_NUL, NULL);
 	}
-	json_array_foreach(lines, i, line)
-	{
-		if (!json_is_string(line) || x->sink->errors_apart)
-			continue;
-		put_output(x, STREAM_STDERR, json_string_value(line), json_string_length(line));
-		if (json_string_length(line) == 0 ||
-		    json_string_value(line)[json_string_length(line) - 1] != '\n')
-			put_output(x, STREAM_STDERR, "\n", 1);
-	}
+	if (!x->sink->errors_apart)
+		put_traceback(x, json_object_get(m, "traceback"));
 	if (kept)
 		execution_emit(x, EVENT_ERROR, kept, x->error.len);
 	json_decref(kept);
