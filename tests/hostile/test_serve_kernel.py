@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_serve_kernel.py - The kernels of `caisson serve`: forged protocol messages, and the kernel as a victim."""
+import functools
 import hashlib
 import json
 import os
@@ -545,3 +546,47 @@ def test_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
         # A kernel that was quick enough has read its answers, and holds nothing any more.
         assert r["result"] == {"text/plain": "42"} and (r["epoch"] >= 1 or name == "answers"), f"an idle kernel holds too much memory, and lives: {r}"
     stopped_by("a smaller bound between executions")
+
+
+FLOODS = {  # lines that take the front's time, and what one of them is
+    "displays": "line = b'{\"type\":\"display\",\"data\":{\"text/plain\":\"' + b'x' * (8 << 20) + b'\"}}\\n'",
+    "clear_output": "line = b'{\"type\":\"clear_output\"}\\n' * 1000",
+}
+
+
+@pytest.mark.parametrize("name", some_quick(FLOODS, "displays"))
+def test_a_flood_of_control_lines_slows_its_own_cell(name, stopped_by):
+    """The front reads a cell that sends dear lines for a ninth of its time, after a burst: most of its time is left for others.
+    Judged by processor time of the front, which a busy machine does not change. (A daemon of its own: it is idle otherwise.)"""
+    code = CHANNEL + FLOODS[name] + "\nend = time.monotonic() + %s\nwhile time.monotonic() < end: put(line)"
+    landed(Bare(code % 0.5).bytes > 100000, "bytes on the channel")
+    with Daemon("--pool", 2) as d:
+        d.execute("1")
+        flood = Later(functools.partial(d.execute, code % 20, timeout=25))
+        until(lambda: d.health()["sandboxes"]["busy"] == 1, 20, "the flood")
+        until(lambda: d.cpu() > 1.0, 20, "work that the flood makes")
+        time.sleep(6)       # the burst is over, and its last long line
+        before, began = d.cpu(), time.monotonic()
+        time.sleep(8)
+        used, passed = d.cpu() - before, time.monotonic() - began
+        landed(not flood.done(), "the flood goes on")
+        assert used < passed / 2, f"{used:.1f} of {passed:.1f} s of the front's time for one cell"
+        assert d.good() < at_most(3)
+        flood.result()
+    stopped_by("a share of the front's time for each cell")
+
+
+@quick
+def test_an_endless_traceback(daemon, stopped_by):
+    """One line of 99,000 lines of a traceback is one event, and both ends are printed; the error itself is whole."""
+    lines = "b','.join(b'\"line %d\"' % i for i in range(99000))"
+    code = CHANNEL + f"put(b'{{\"type\":\"error\",\"name\":\"a\",\"value\":\"b\",\"traceback\":[' + {lines} + b']}}\\n')"
+    landed(Bare(code).bytes > 900000, "bytes on the channel")
+    with Events(daemon, code) as e:
+        events = list(e)
+    text = [json.loads(t)["data"] for kind, t, _ in events if kind == "stderr"]
+    assert len(text) == 1, f"{len(text)} events"
+    printed = text[0].splitlines()
+    assert printed[0] == "line 0" and printed[-1] == "line 98999" and len(printed) == 401, printed[:3]
+    assert printed[200] == "[... 98600 more lines ...]", printed[199:202]
+    stopped_by("one event per error")

@@ -150,6 +150,7 @@ struct cell {
 	uint64_t asked_ns;
 	unsigned int gone_tries;
 	uint64_t rest_until_ns; /* its terminals were slow: they are not read or written before */
+	struct kernel_share share; /* the front's time that its kernels took */
 	/* For how long pipes of its commands blocked the daemon: base/foreign.h. */
 	uint64_t stalled_ns;
 	struct timer gone_timer;

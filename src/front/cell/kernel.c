@@ -256,6 +256,8 @@ static bool attach(struct kernel *s, int *fds)
 		fds[i] = -1;
 	s->attached = kernel_pipes_attach(&s->pipes, s->cell->cells->loop, s->language, &kernel_ops,
 					  s, ends, &e) == 0;
+	if (s->attached)
+		kernel_pipes_share(&s->pipes, &s->cell->share);
 	return s->attached;
 }
 

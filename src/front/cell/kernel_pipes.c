@@ -11,6 +11,12 @@
  * Order: a message is passed on after the output that was in the pipes before it. If the receiver
  * pauses the kernel meanwhile, the line waits, with everything behind it, and nothing is read: the
  * pipes fill up, and the kernel waits as it would for a slow terminal.
+ *
+ * Time: control lines are dear. The front parses them, and passes them on to everyone who listens,
+ * while everybody else waits. So a turn ends after the line that exceeds TURN_NS, and the cell is
+ * charged for the processor time of the turn. A cell that owes more than a burst has to rest, which
+ * means that its pipes are not read: a flood slows the cell that makes it. Cells that rest at the
+ * same time rest longer, so that all floods together get the share of one.
  */
 #include "front/cell/kernel_pipes.h"
 
@@ -18,6 +24,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -30,12 +37,31 @@
 #define ROUND_MAX (1u << 20) /* bytes of one stream per round */
 #define PENDING_MAX (20u << 20)
 #define SLOW_NS (1 * CLOCK_NS_PER_S)
+#define TURN_NS (2 * CLOCK_NS_PER_MS)
+#define REST_MAX_NS (10 * CLOCK_NS_PER_S)
+
+static unsigned int n_owing; /* kernels that rest because their cell owes time */
+
+/* Whether nothing may be read now. */
+static bool stopped(const struct kernel_pipes *k)
+{
+	return (k->paused || k->resting) && !k->draining;
+}
+
+static void end_rest(struct kernel_pipes *k)
+{
+	timer_cancel(&k->rest);
+	if (k->owing)
+		n_owing--;
+	k->resting = k->owing = false;
+}
 
 static void broken(struct kernel_pipes *k, const char *why, bool closed)
 {
 	if (k->over)
 		return;
 	k->over = true;
+	end_rest(k);
 	loop_del(&k->in);
 	loop_del(&k->out);
 	timer_cancel(&k->slow);
@@ -51,6 +77,85 @@ static void shrink(struct buf *b)
 		buf_trim(b);
 }
 
+/* ---- the share of a cell ------------------------------------------------------------------- */
+
+static uint64_t processor_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void forgive(struct kernel_share *s, uint64_t ns)
+{
+	s->owed_ns -= ns < s->owed_ns ? ns : s->owed_ns;
+}
+
+static void charge(struct kernel_share *s, uint64_t ns, uint64_t now_ns)
+{
+	forgive(s, (now_ns - s->at_ns) / KERNEL_SHARE_TIMES);
+	s->at_ns = now_ns;
+	s->owed_ns += ns;
+}
+
+/* Removes the watches, and does not only clear their events: the loop would report the end of a
+ * pipe that is not read again and again. */
+static void watch_pipes(struct kernel_pipes *k)
+{
+	struct watch *all[] = { &k->out, &k->streams[0], &k->streams[1] };
+	bool stop = k->paused || k->resting;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (stop)
+			loop_del(all[i]);
+		else if (r == 0 && !all[i]->loop && all[i]->fd >= 0 &&
+			 (all[i] != &k->out || !k->over))
+			r = loop_add(k->loop, all[i], NULL);
+	}
+	if (r < 0)
+		broken(k, "the kernel's pipes could not be watched", false);
+}
+
+static void begin_turn(struct kernel_pipes *k)
+{
+	k->turn_ns = processor_ns();
+}
+
+/*
+ * The end of a line. Ends the turn if that was long: the kernel rests until the next round, or, if
+ * its cell owes too much, until it does not.
+ */
+static void look_at_time(struct kernel_pipes *k)
+{
+	uint64_t took = k->turn_ns ? processor_ns() - k->turn_ns : 0, rest_ns = 0;
+
+	if (took < TURN_NS || k->over || k->draining)
+		return;
+	uint64_t now_ns = clock_now_ns();
+
+	charge(k->share, took, now_ns);
+	k->turn_ns = 0;
+	k->resting = true;
+	if (k->share->owed_ns > KERNEL_SHARE_BURST_NS) {
+		k->owing = true;
+		n_owing++;
+		rest_ns =
+			(k->share->owed_ns - KERNEL_SHARE_BURST_NS) * KERNEL_SHARE_TIMES * n_owing;
+	}
+	timer_set(k->loop, &k->rest, now_ns + (rest_ns < REST_MAX_NS ? rest_ns : REST_MAX_NS));
+	watch_pipes(k);
+}
+
+/* A handler may have detached the kernel meanwhile. */
+static void end_turn(struct kernel_pipes *k)
+{
+	if (k->turn_ns && !k->over)
+		charge(k->share, processor_ns() - k->turn_ns, clock_now_ns());
+	k->turn_ns = 0;
+}
+
 /* ---- limits of an idle kernel -------------------------------------------------------------- */
 
 static size_t left(const struct kernel_pipes *k)
@@ -64,7 +169,7 @@ static void on_slow(struct timer *t)
 
 	if (k->deaf)
 		broken(k, "the kernel closed its channel", false);
-	else if (!k->paused && left(k) > KERNEL_IDLE_KEEP)
+	else if (!k->paused && !k->resting && left(k) > KERNEL_IDLE_KEEP)
 		broken(k, "the kernel left half a message, or does not read", false);
 }
 
@@ -72,7 +177,7 @@ static void check_idle(struct kernel_pipes *k)
 {
 	if (k->over || k->deaf)
 		return;
-	if (!k->idle || k->paused || left(k) <= KERNEL_IDLE_KEEP)
+	if (!k->idle || k->paused || k->resting || left(k) <= KERNEL_IDLE_KEEP)
 		timer_cancel(&k->slow);
 	else if (left(k) > KERNEL_IDLE_MAX)
 		broken(k, "the kernel left half a message, or does not read", false);
@@ -82,6 +187,8 @@ static void check_idle(struct kernel_pipes *k)
 
 void kernel_idle(struct kernel_pipes *k, bool idle)
 {
+	if (k->idle && !idle)
+		forgive(k->share, KERNEL_SHARE_GRANT_NS);
 	k->idle = idle;
 	check_idle(k);
 }
@@ -97,7 +204,7 @@ static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *bu
 	static char chunk[CHUNK];
 	struct watch *w = &k->streams[s];
 
-	while (*budget > 0 && w->fd >= 0 && (!k->paused || k->draining)) {
+	while (*budget > 0 && w->fd >= 0 && !stopped(k)) {
 		ssize_t n = foreign_read(w->fd, chunk, sizeof(chunk), &k->stalled_ns);
 
 		if (n == -EAGAIN) {
@@ -153,7 +260,7 @@ static bool put_output_first(struct kernel_pipes *k)
 	k->held = true;
 	read_stream(k, STREAM_STDOUT, &k->ahead[0]);
 	read_stream(k, STREAM_STDERR, &k->ahead[1]);
-	if (k->over || (k->paused && !k->draining))
+	if (k->over || stopped(k))
 		return false;
 	k->held = false;
 	return true;
@@ -164,7 +271,7 @@ static void take_lines(struct kernel_pipes *k)
 {
 	size_t begin = 0;
 
-	while (!k->over && (!k->paused || k->draining) && k->scanned < k->line.len) {
+	while (!k->over && !stopped(k) && k->scanned < k->line.len) {
 		const char *data = k->line.data;
 		const char *nl = memchr(data + k->scanned, '\n', k->line.len - k->scanned);
 
@@ -180,6 +287,7 @@ static void take_lines(struct kernel_pipes *k)
 		if (end > begin)
 			one_line(k, data + begin, end - begin);
 		begin = end + 1;
+		look_at_time(k);
 	}
 	k->taken = 0;
 	if (k->over)
@@ -195,7 +303,7 @@ static void read_control(struct kernel_pipes *k)
 	static char chunk[CHUNK];
 	size_t budget = ROUND_MAX;
 
-	while (budget > 0 && !k->over && (!k->paused || k->draining)) {
+	while (budget > 0 && !k->over && !stopped(k)) {
 		ssize_t n = foreign_read(k->out.fd, chunk, sizeof(chunk), &k->stalled_ns);
 
 		if (n == -EAGAIN)
@@ -221,8 +329,12 @@ static void read_control(struct kernel_pipes *k)
 
 static void on_control(struct watch *w, uint32_t events)
 {
+	struct kernel_pipes *k = w->arg;
+
 	(void)events;
-	read_control(w->arg);
+	begin_turn(k);
+	read_control(k);
+	end_turn(k);
 }
 
 /*
@@ -311,7 +423,7 @@ void kernel_pipes_drain(struct kernel_pipes *k)
 	size_t budget[2] = { ROUND_MAX, ROUND_MAX };
 
 	k->draining = true;
-	if (k->paused && !k->over) {
+	if ((k->paused || k->resting) && !k->over) {
 		take_lines(k);
 		read_control(k);
 	}
@@ -320,35 +432,36 @@ void kernel_pipes_drain(struct kernel_pipes *k)
 	k->draining = false;
 }
 
-static void on_resume(struct deferred *d)
+static void go_on(struct kernel_pipes *k)
 {
-	struct kernel_pipes *k = d->arg;
-
-	if (!k->paused)
-		take_lines(k);
+	if (k->over || k->paused || k->resting)
+		return;
+	begin_turn(k);
+	take_lines(k);
+	end_turn(k);
 }
 
-/*
- * Removes the watches, and does not only clear their events: the loop would report the end of a
- * paused pipe again and again.
- */
+static void on_resume(struct deferred *d)
+{
+	go_on(d->arg);
+}
+
+static void on_rested(struct timer *t)
+{
+	struct kernel_pipes *k = t->arg;
+
+	end_rest(k);
+	watch_pipes(k);
+	go_on(k);
+}
+
 void kernel_pipes_pause(struct kernel_pipes *k, bool pause)
 {
-	struct watch *all[] = { &k->out, &k->streams[0], &k->streams[1] };
-	int r = 0;
-
 	if (k->paused == pause)
 		return;
 	k->paused = pause;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (pause)
-			loop_del(all[i]);
-		else if (r == 0 && all[i]->fd >= 0 && (all[i] != &k->out || !k->over))
-			r = loop_add(k->loop, all[i], NULL);
-	}
-	if (r < 0)
-		broken(k, "the kernel's pipes could not be watched", false);
-	else if (!pause)
+	watch_pipes(k);
+	if (!pause && !k->over)
 		loop_defer(k->loop, &k->resume);
 }
 
@@ -371,6 +484,9 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct 
 	k->idle = true;
 	k->resume = (struct deferred){ .fn = on_resume, .arg = k };
 	k->slow = (struct timer){ .fn = on_slow, .arg = k };
+	k->rest = (struct timer){ .fn = on_rested, .arg = k };
+	k->own.at_ns = clock_now_ns();
+	k->share = &k->own;
 	buf_init(&k->line, KERNEL_LINE_MAX);
 	buf_init(&k->pending, PENDING_MAX);
 	k->in.fd = fds[KERNEL_FD_IN];
@@ -385,6 +501,11 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct 
 	    (r = add(k, &k->streams[1], fds[KERNEL_FD_STDERR], EPOLLIN, on_stream, e)) < 0)
 		kernel_pipes_detach(k);
 	return r;
+}
+
+void kernel_pipes_share(struct kernel_pipes *k, struct kernel_share *share)
+{
+	k->share = share;
 }
 
 void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing)
@@ -405,6 +526,7 @@ void kernel_pipes_detach(struct kernel_pipes *k)
 	}
 	loop_undefer(k->loop, &k->resume);
 	timer_cancel(&k->slow);
+	end_rest(k);
 	k->over = true;
 	k->writing = NULL;
 	k->scanned = k->taken = 0;
