@@ -405,7 +405,7 @@ int receipt_write(int evidence, const struct cell_spec *spec, const struct init_
 	size_t len = 0;
 	_mem_ char *text = fd_read_whole(evidence, EVIDENCE_MAX, &len);
 
-	if (!text && errno != EFBIG)
+	if (!text && errno != EFBIG && errno != EBADF)
 		return err_set(e, -errno, "read the warden's evidence");
 	if (len == 0)
 		return err_say(e, -EBADMSG, "the warden's evidence is damaged");
