@@ -107,6 +107,8 @@ static void run_names(const char *data, size_t len)
 		require(n >= 1 && n <= 65535 && (!token[0] || strlen(token) == PORT_TOKEN_LEN));
 	port_hide(text, out, len + 1);
 	require(strlen(out) <= strlen(text));
+	for (const char *at = strchr(out, '~'); at; at = strchr(at + 1, '~'))
+		require(strspn(at + 1, "0123456789abcdefABCDEF") < PORT_HIDE_MIN);
 	const char *inner = port_inner_target(text);
 
 	require(inner[0] == '/');

@@ -91,6 +91,25 @@ def test_ledger_and_metrics_tell(box, daemon):
     assert s.token not in json.dumps(lines) and s.token not in daemon.log_text(), "a token is in a log"
 
 
+def test_no_token_in_the_log(serve):
+    """Whatever the sandbox is called, and however the path is written. The path without its token is in the log each time."""
+    d = serve("--log-level", "debug")
+    with Box(d, "ports") as box:
+        s = honest(box)
+        assert s.get("control").status == 200
+        assert wait_until(lambda: "control" in d.log_text()), "requests are logged"
+        assert s.token not in d.log_text() and s.own + "control" in d.log_text()
+        port = "/%d~%s" % (s.port, s.token)
+        other = ["/v1//sandboxes/ports/ports", "//v1/sandboxes/ports/ports", "/v1/sandboxes/ports/ports/", "/V1/sandboxes/ports/ports", "/x"]
+        for path in [p + port + "/x" for p in other] + ["/v1/sandboxes/ports/ports" + p for p in (
+                port, port.replace("~", "%7e") + "/x", port.replace("~", "%257E") + "/x", port[:-3] + "/x", port + "0/x", port.upper() + "/x")]:
+            assert d.get(path).status in (200, 404, 405, 422), path
+        assert s.get("see" + s.path + "end").status == 200
+        assert wait_until(lambda: s.own + "see" + s.own + "end" in d.log_text())
+        assert s.token[:16] not in d.log_text().lower()
+        assert s.token not in (d.state / "ledger/ledger.jsonl").read_text() and s.token not in str(d.metrics())
+
+
 # ---- what passes -------------------------------------------------------------------------------------------
 
 

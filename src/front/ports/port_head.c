@@ -47,17 +47,57 @@ bool port_name_parse(const char *text, unsigned int *number, char token[PORT_TOK
 	return true;
 }
 
+/* The length of the '~' at @s, which may be encoded any number of times; 0: another character. */
+static size_t tilde(const char *s)
+{
+	size_t n = 1;
+
+	if (*s == '~')
+		return 1;
+	if (*s != '%')
+		return 0;
+	while (s[n] == '2' && s[n + 1] == '5')
+		n += 2;
+	return s[n] == '7' && (s[n + 1] | 0x20) == 'e' ? n + 2 : 0;
+}
+
+/*
+ * The length of the '~' at @s and the possible token behind it; or 0. The place in the path
+ * does not count: sandboxes and files have any names, and a path that no route has is logged too.
+ * Behind a number everything up to the slash counts, because a token with a mistyped character is
+ * almost the token. Elsewhere the digits of a token do, also if some are missing.
+ */
+static size_t hidden(bool behind_number, const char *s)
+{
+	size_t mark = tilde(s);
+
+	if (mark == 0)
+		return 0;
+	if (behind_number)
+		return mark + strcspn(s + mark, "/");
+	size_t hex = strspn(s + mark, "0123456789abcdefABCDEF");
+
+	return hex >= PORT_HIDE_MIN ? mark + hex : 0;
+}
+
 void port_hide(const char *path, char *out, size_t size)
 {
-	const char *ports = strncmp(path, "/v1/sandboxes/", 14) == 0 ? strstr(path, "/ports/") :
-								       NULL;
-	const char *mark = ports ? strpbrk(ports + 7, "~/") : NULL;
+	const char *segment = path;
+	bool number = true; /* the segment has only digits so far */
+	size_t n = 0;
 
-	if (mark && *mark == '~')
-		(void)snprintf(out, size, "%.*s%s", (int)(mark - path), path,
-			       mark + strcspn(mark, "/"));
-	else
-		(void)snprintf(out, size, "%s", path);
+	for (const char *at = path; *at && n + 1 < size;) {
+		size_t skip = hidden(number && at > segment, at);
+
+		at += skip;
+		if (skip > 0)
+			continue;
+		number = *at == '/' || (number && *at >= '0' && *at <= '9');
+		if (*at == '/')
+			segment = at + 1;
+		out[n++] = *at++;
+	}
+	out[n] = '\0';
 }
 
 static bool starts_with(const char *s, const char *with)

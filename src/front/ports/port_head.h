@@ -24,6 +24,7 @@ struct http_request;
 
 #define PORT_PREFIX_MAX 192
 #define PORT_TOKEN_LEN 64
+#define PORT_HIDE_MIN 8 /* so many hexadecimal digits behind '~' resemble a token */
 #define PORT_BARE "caisson-tcp"
 #define PORT_COOKIE "caisson-port-" /* begins the name of a cookie that a service has set */
 
@@ -48,7 +49,10 @@ void port_way_set(struct port_way *w, const char *sandbox, unsigned int number, 
  */
 bool port_name_parse(const char *text, unsigned int *number, char token[PORT_TOKEN_LEN + 1]);
 
-/* port_hide() - Take the token out of a path, for the log. @out has room for @size bytes; cut. */
+/*
+ * port_hide() - A path without tokens of ports, for the log: "~TOKEN" is removed wherever it is,
+ * and so is everything that only resembles it. @out has room for @size > 0 bytes; cut.
+ */
 void port_hide(const char *path, char *out, size_t size);
 
 /* port_own_path() - How many bytes of an undecoded path are the daemon's: up to the slash behind

@@ -57,8 +57,30 @@ TEST(hide)
 		{ PREFIX, SHOWN },
 		{ SHOWN "/a~b", SHOWN "/a~b" },
 		{ "/v1/sandboxes/x/files", "/v1/sandboxes/x/files" },
-		{ "/ports/1~secret", "/ports/1~secret" },
+		{ "/ports/1~secret", "/ports/1" },
 		{ "", "" },
+		/* Names that look like a part of the route, and paths that are no route. */
+		{ "/v1/sandboxes/ports/ports/8000~" TOKEN "/x",
+		  "/v1/sandboxes/ports/ports/8000/x" },
+		{ "/v1/sandboxes/ports/ports/8000~" TOKEN, "/v1/sandboxes/ports/ports/8000" },
+		{ "/v1//sandboxes/box/ports/8000~" TOKEN "/x", "/v1//sandboxes/box/ports/8000/x" },
+		{ "//v1/sandboxes/box/ports/8000~" TOKEN, "//v1/sandboxes/box/ports/8000" },
+		{ "/V1/sandboxes/box/ports/8000~" TOKEN, "/V1/sandboxes/box/ports/8000" },
+		{ "/v1/sandboxes/box/ports//8000~" TOKEN, "/v1/sandboxes/box/ports//8000" },
+		{ "/v1/sandboxes/a~b/ports/8000~" TOKEN "/", "/v1/sandboxes/a~b/ports/8000/" },
+		{ "8000~" TOKEN, "8000" },
+		{ "~" TOKEN, "" },
+		{ "/x~" TOKEN "~" TOKEN "y", "/xy" },
+		{ SHOWN "/see" PREFIX "/y", SHOWN "/see" SHOWN "/y" },
+		/* Tokens that are cut off, mistyped, in capital letters, or encoded twice. */
+		{ "/x~0123456789abcdef", "/x" },
+		{ SHOWN "~0123456789abcdeX0123/y", SHOWN "/y" },
+		{ SHOWN "~" TOKEN "0/y", SHOWN "/y" },
+		{ "/x~0123456789ABCDEF/y", "/x/y" },
+		{ SHOWN "%7E" TOKEN "/y", SHOWN "/y" },
+		{ SHOWN "%25257e" TOKEN "/y", SHOWN "/y" },
+		/* Other paths stay as they are. */
+		{ "/~user/a~0123456/%7/%25/%7f/" TOKEN, "/~user/a~0123456/%7/%25/%7f/" TOKEN },
 	};
 	char out[300];
 
@@ -66,6 +88,11 @@ TEST(hide)
 		port_hide(rows[i][0], out, sizeof(out));
 		assert_string_equal(out, rows[i][1]);
 	}
+	/* A path that does not fit is cut after its token was removed. */
+	port_hide(PREFIX "/abc", out, sizeof(SHOWN) + 2);
+	assert_string_equal(out, SHOWN "/a");
+	port_hide(PREFIX, out, 1);
+	assert_string_equal(out, "");
 }
 
 static void expect_target(const char *target, const char *expected)
