@@ -105,7 +105,8 @@ static void try_tokens(const char *text, size_t len)
 	for (begin = end; begin > 0 && !strchr(": \t\n", text[begin - 1]);)
 		begin--;
 	if (r == 0 && set.n > 0 && end - begin >= TOKEN_MIN && !memchr(text, '#', len))
-		require(token_owner(&set, text + begin, end - begin, &owner) == 0 && owner);
+		require(token_owner(&set, text + begin, end - begin, &owner) == 0 && owner &&
+			token_within(&set, text, len) == 1);
 	require(token_owner(&set, text, len < TOKEN_MIN ? len : TOKEN_MIN - 1, &owner) == 0 &&
 		!owner);
 	token_free(&set);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_ports.py - Services in sandboxes, reached through the daemon: requests, callers, and data that must not pass."""
+import base64
 import hashlib
 import http.client
 import http.cookiejar
@@ -426,6 +427,63 @@ def test_owners(serve, tmp_path):
             assert d.get(s.own + "x", token=BOB).error["code"] == "port_closed"
             d.token = BOB
         d.token = ALICE
+
+
+OTHER = "other-" + "a" * 40
+LEAKS = [
+    ("Authorization", "Basic eA==", "Authorization", "Bearer {}"), ("X-API-Key", "x", "X-API-Key", "{}"), ("X_API_Key", "{}"), ("X-Auth-Token", "{}"),
+    ("Sec-WebSocket-Protocol", "chat, {}"), ("Sec-WebSocket-Protocol", "bearer.{}"), ("Authorization", "Basic {base64}"), ("X-Mine", "{percent}"),
+    ("Cookie", "caisson-port-sid={}"), ("Origin", "http://{}")]
+
+
+def test_tokens_of_the_daemon_reach_no_service(serve, tmp_path):
+    """In no header, cookie or part of the URL. A value of the same form that is no token of the daemon does reach the service."""
+    f = tmp_path / "tokens"
+    f.write_text("alice:%s\nbob:%s\n" % (ALICE, BOB))
+    f.chmod(0o600)
+    d = serve("--token-file", f, "--log-level", "debug")
+    d.token = ALICE
+
+    def forms(token):
+        return {"base64": base64.b64encode(("x:" + token).encode()).decode(), "percent": "".join("%%%02x" % c for c in token.encode())}
+
+    def get(path, *headers):
+        c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=60)
+        c.putrequest("GET", path)
+        for name, value in zip(headers[::2], headers[1::2]):
+            c.putheader(name, value)
+        c.endheaders()
+        r = c.getresponse()
+        body = r.read().decode()
+        c.close()
+        return r.status, body
+
+    with Box(d) as box:
+        s = honest(box)
+        for leak in LEAKS:
+            for token in (OTHER, ALICE, BOB):
+                sent = [text.format(token, **forms(token)) for text in leak]
+                status, body = get(s.path + "x", *sent, "X-Control", "passes")
+                assert status == 200 and "passes" in body, (leak, body)
+                there = [text in body.lower() for text in (token, *forms(token).values(), forms(token)["base64"].lower())]
+                assert any(there) == (token == OTHER), (leak, body)
+        for path in ("x?token={}", "x?access_token={}&y=1", "?q={percent}", "a/{}/b", "a/{percent}", "?b={base64}"):
+            status, body = get(s.path + path.format(OTHER, **forms(OTHER)))
+            assert status == 200 and json.loads(body)["target"] == "/" + path.format(OTHER, **forms(OTHER))
+            for owner in (ALICE, BOB):
+                for way in (s.path, s.own):
+                    status, body = get(way + path.format(owner, **forms(owner)), "Authorization", "Bearer " + ALICE)
+                    assert (status, json.loads(body)["error"]["code"]) == (400, "token_in_url"), path
+                    assert owner not in body
+        # Without the right to the port, the answer does not depend on the value.
+        assert get(s.own + "x?token=" + ALICE)[0] == 401
+        assert get(s.own[:-1] + "~" + "0" * 64 + "/x?token=" + ALICE)[0] == 404
+        d.token = None
+        for path in ("/" + ALICE, "/v1/sandboxes/" + BOB, "/last-one"):
+            assert d.get(path).status == 401
+        d.token = ALICE
+        assert wait_until(lambda: "last-one" in d.log_text())
+        assert ALICE not in d.log_text() and BOB not in d.log_text() and OTHER in d.log_text()
 
 
 # ---- services that misbehave ---------------------------------------------------------------------------------

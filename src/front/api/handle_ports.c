@@ -157,25 +157,35 @@ static bool redirect(struct http_exchange *x, const struct port *port)
 	return true;
 }
 
+static bool is_secret(const void *auth, const char *text, size_t len)
+{
+	return auth_is_within(auth, text, len);
+}
+
 void handle_port_pass(struct services *services, struct http_exchange *x)
 {
 	struct request_context *v = context_of(x);
 	struct port *port = v->work;
 	const struct http_request *q = http_request(x);
 	const char *origin = http_header(x, "origin");
-	const char *authorization = http_header(x, "authorization");
-	const char *api_key = http_header(x, "x-api-key");
 	bool in_path = strchr(context_param(x, 1), '~');
 	struct port_way way = {
 		.peer = conn_peer(http_conn(x))->host,
 		.proto = conn_is_tls(http_conn(x)) ? "https" : "http",
-		.hide_authorization = authorization && auth_is_ours(v->server->auth, authorization),
-		.hide_api_key = api_key && auth_is_ours(v->server->auth, api_key),
+		.is_secret = is_secret,
+		.secrets = v->server->auth,
 		.own_page = in_path && origin && strcmp(origin, "null") == 0,
 		.switches = header_switches(q),
 	};
 
+	struct auth_verdict verdict;
+
 	v->work = NULL;
+	auth_check_target(v->server->auth, port_inner_target(q->target), &verdict);
+	if (verdict.status) {
+		serve_refuse(x, &verdict, NULL);
+		return;
+	}
 	way.bare = way.switches && strcasecmp(http_header(x, "upgrade"), PORT_BARE) == 0;
 	if (http_header(x, "service-worker")) {
 		reply_error(x, 403, "service_worker", NULL, NULL,

@@ -226,6 +226,13 @@ static void check_browser(const struct auth *a, const struct auth_facts *f, stru
 		       hint);
 }
 
+static void refuse_url(struct auth_verdict *v)
+{
+	refuse(v, 400, "token_in_url", "a token in the URL would be kept in logs and histories",
+	       "send it as 'Authorization: Bearer TOKEN' or 'X-API-Key: TOKEN', and replace this "
+	       "one");
+}
+
 static void check_url(const struct auth_facts *f, struct auth_verdict *v)
 {
 	static const char *const names[] = {
@@ -238,10 +245,7 @@ static void check_url(const struct auth_facts *f, struct auth_verdict *v)
 	while (query_name_next(&at, name))
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 			if (strcasecmp(name, names[i]) == 0)
-				refuse(v, 400, "token_in_url",
-				       "a token in the URL would be kept in logs and histories",
-				       "send it as 'Authorization: Bearer TOKEN' or 'X-API-Key: "
-				       "TOKEN', and replace this one");
+				refuse_url(v);
 }
 
 /* The token in an Authorization header; NULL: another scheme. */
@@ -268,19 +272,16 @@ static const char *presented(const struct auth_facts *f)
 	return token ? token : ""; /* another scheme is a wrong token, not a missing one */
 }
 
-/* Without memory for the check it may be one. */
-static bool may_be_token(const struct auth *a, const char *text)
+bool auth_is_within(const struct auth *a, const char *text, size_t len)
 {
-	const char *owner;
-
-	return token_owner(&a->tokens, text, strlen(text), &owner) < 0 || owner;
+	return token_within(&a->tokens, text, len) != 0;
 }
 
-bool auth_is_ours(const struct auth *a, const char *value)
+void auth_check_target(const struct auth *a, const char *target, struct auth_verdict *ret)
 {
-	const char *token = bearer(value);
-
-	return may_be_token(a, value) || (token && may_be_token(a, token));
+	*ret = (struct auth_verdict){ 0 };
+	if (auth_is_within(a, target, strlen(target)))
+		refuse_url(ret);
 }
 
 /* Without a token file the caller is known by its user id. */

@@ -27,6 +27,7 @@
 #define CAISSON_FRONT_AUTH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "front/http/token.h" /* OWNER_MAX */
@@ -88,8 +89,16 @@ void auth_check(struct auth *a, const struct http_exchange *x, const struct rout
 void auth_check_port(struct auth *a, const struct http_exchange *x, bool proven, uint64_t now_ns,
 		     struct auth_verdict *ret);
 
-/* auth_is_ours() - Whether an Authorization or X-API-Key header has a token of the daemon. */
-bool auth_is_ours(const struct auth *a, const char *value);
+/* auth_is_within() - Whether a text contains a token of the daemon, or may: without memory. */
+bool auth_is_within(const struct auth *a, const char *text, size_t len);
+
+/*
+ * auth_check_target() - Of a request that a port has admitted: refuses (token_in_url) a token of
+ * the daemon in the target for the service. Other values there are the service's, whatever the
+ * parameter is called. Only for admitted requests: others could try tokens without being slowed
+ * down.
+ */
+void auth_check_target(const struct auth *a, const char *target, struct auth_verdict *ret);
 
 /* auth_decide() - The same over plain values. */
 void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,

@@ -13,6 +13,7 @@
  */
 #include "front/http/serve.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -320,13 +321,17 @@ static void on_error(struct http_exchange *x, int status, const char *message)
 static void on_done(struct http_exchange *x)
 {
 	const struct http_request *q = http_request(x);
+	const struct server *server = http_config_of(x)->arg;
 	struct request_context *v = context_of(x);
 	uint64_t ns = clock_now_ns() - http_started_ns(x);
 	const char *pattern = v && v->route ? v->route->path : "other";
 	char id[REPLY_ID_MAX], path[2 * LOG_VALUE_MAX]; /* the log cuts it */
 
 	reply_request_id(x, id);
-	port_hide(q->path ? q->path : "", path, sizeof(path));
+	if (q->path && auth_is_within(server->auth, q->path, strlen(q->path)))
+		(void)snprintf(path, sizeof(path), "(has a token)");
+	else
+		port_hide(q->path ? q->path : "", path, sizeof(path));
 	metric_http(pattern, http_status(x), ns);
 	log_event(LOG_LEVEL_INFO, "request", F_STR("id", id),
 		  F_STR("peer", conn_peer(http_conn(x))->text), F_STR("owner", v ? v->owner : ""),

@@ -84,6 +84,8 @@ static int parse_line(const char *s, size_t len, size_t number, struct token_set
 			       number);
 	if (!hash_sha256(secret, n_secret, t->hash))
 		return err_set(e, -ENOMEM, "line %zu: hash the token", number);
+	t->print = token_print(secret);
+	t->len = (uint16_t)n_secret;
 	set->n++;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #define CAISSON_FRONT_TOKEN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "front/support/name.h"
 
@@ -23,6 +24,8 @@ struct err;
 
 struct token {
 	unsigned char hash[TOKEN_HASH];
+	uint32_t print; /* token_print() */
+	uint16_t len;
 	char owner[OWNER_MAX];
 };
 
@@ -51,6 +54,17 @@ int token_load(const char *path, struct token_set *ret, struct err *e);
  * Return: 0, or -ENOMEM: the owner is not known.
  */
 int token_owner(const struct token_set *s, const char *token, size_t len, const char **ret_owner);
+
+/*
+ * token_within() - Whether a text contains a token: anywhere in it, as it is, percent-encoded, or
+ * in a word that is base64. token_find.c.
+ * Return: 1, 0, or -ENOMEM: not known.
+ */
+int token_within(const struct token_set *s, const char *text, size_t len);
+
+/* token_print() - A weak hash of the first TOKEN_MIN bytes at @s, by which token_within() chooses
+ * what it compares. */
+uint32_t token_print(const char *s);
 
 void token_free(struct token_set *s);
 

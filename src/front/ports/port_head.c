@@ -141,8 +141,20 @@ const char *port_inner_target(const char *target)
 	return target;
 }
 
+static bool is_secret(const struct port_way *w, const char *text, size_t len)
+{
+	return w->is_secret && w->is_secret(w->secrets, text, len);
+}
+
+/* Clients send tokens of the daemon in any header, so the value decides. */
+static void put_line(struct buf *out, const struct port_way *w, const char *name, const char *value)
+{
+	if (!is_secret(w, value, strlen(value)))
+		(void)buf_printf(out, "%s: %s\r\n", name, value);
+}
+
 /* Only cookies that the service has set, under the names that it used. */
-static void put_cookies(struct buf *out, const char *value)
+static void put_cookies(struct buf *out, const struct port_way *w, const char *value)
 {
 	bool first = true;
 
@@ -150,7 +162,8 @@ static void put_cookies(struct buf *out, const char *value)
 		at += strspn(at, "; \t");
 		size_t len = strcspn(at, ";");
 
-		if (starts_with(at, PORT_COOKIE) && len > strlen(PORT_COOKIE)) {
+		if (starts_with(at, PORT_COOKIE) && len > strlen(PORT_COOKIE) &&
+		    !is_secret(w, at, len)) {
 			(void)buf_puts(out, first ? "cookie: " : "; ");
 			(void)buf_append(out, at + strlen(PORT_COOKIE), len - strlen(PORT_COOKIE));
 			first = false;
@@ -171,20 +184,22 @@ static void put_origin(struct buf *out, const struct http_request *q, const stru
 	if (own)
 		(void)buf_printf(out, "origin: http://localhost:%u\r\n", w->number);
 	else
-		(void)buf_printf(out, "origin: %s\r\n", origin);
+		put_line(out, w, "origin", origin);
 }
 
-static bool is_for_service(const struct port_way *w, const char *connection, const char *name)
+/* Many services read '_' in a name as '-'. */
+static bool is_for_service(const char *connection, const char *as_sent)
 {
+	char name[40]; /* longer than every name below */
 	static const char *const ours[] = { "host",      "cookie",    "origin", "referer", "expect",
 					    "forwarded", "x-real-ip", "via",    NULL };
 
-	if (header_is_hop(name, connection) || header_is_in(name, ours))
-		return false;
-	if (starts_with(name, "x-caisson-") || starts_with(name, "x-forwarded-"))
-		return false;
-	return !(w->hide_authorization && strcmp(name, "authorization") == 0) &&
-	       !(w->hide_api_key && strcmp(name, "x-api-key") == 0);
+	(void)snprintf(name, sizeof(name), "%s", as_sent);
+	for (char *c = name; *c; c++)
+		*c = (char)(*c == '_' ? '-' : *c);
+	return !header_is_hop(as_sent, connection) && !header_is_hop(name, NULL) &&
+	       !header_is_in(name, ours) && !starts_with(name, "x-caisson-") &&
+	       !starts_with(name, "x-forwarded-");
 }
 
 int port_request_head(const struct http_request *q, const struct port_way *w, struct buf *out)
@@ -195,24 +210,21 @@ int port_request_head(const struct http_request *q, const struct port_way *w, st
 	(void)buf_printf(out, "%s %s HTTP/1.1\r\nhost: localhost:%u\r\n", q->method,
 			 port_inner_target(q->target), w->number);
 	for (size_t i = 0; i < q->n_headers; i++)
-		if (is_for_service(w, connection, q->headers[i].name))
-			(void)buf_printf(out, "%s: %s\r\n", q->headers[i].name,
-					 q->headers[i].value);
+		if (is_for_service(connection, q->headers[i].name))
+			put_line(out, w, q->headers[i].name, q->headers[i].value);
 	if (cookie)
-		put_cookies(out, cookie);
+		put_cookies(out, w, cookie);
 	if (origin)
 		put_origin(out, q, w, origin);
-	(void)buf_printf(out,
-			 "x-forwarded-for: %s\r\nx-forwarded-proto: %s\r\nx-forwarded-host: %s\r\n"
-			 "x-forwarded-prefix: %s\r\n",
-			 w->peer, w->proto, q->host, w->shown);
+	(void)buf_printf(out, "x-forwarded-for: %s\r\nx-forwarded-proto: %s\r\n", w->peer,
+			 w->proto);
+	put_line(out, w, "x-forwarded-host", q->host);
+	(void)buf_printf(out, "x-forwarded-prefix: %s\r\n", w->shown);
 	if (header_find(q, "transfer-encoding"))
 		(void)buf_puts(out, "transfer-encoding: chunked\r\n");
 	if (w->switches)
-		(void)buf_printf(out, "upgrade: %s\r\nconnection: upgrade\r\n\r\n",
-				 header_find(q, "upgrade"));
-	else
-		(void)buf_puts(out, "connection: close\r\n\r\n");
+		put_line(out, w, "upgrade", header_find(q, "upgrade"));
+	(void)buf_printf(out, "connection: %s\r\n\r\n", w->switches ? "upgrade" : "close");
 	return out->err;
 }
 

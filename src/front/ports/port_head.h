@@ -4,7 +4,8 @@
  * client gets it. Pure.
  *
  * To the service: its own path, `Host: localhost:PORT`, one connection per request. It never gets
- * the tokens of daemon or port, X-Caisson-*, Referer or hop-by-hop headers, and of cookies only
+ * a header or cookie that has a token of the daemon, whatever its name is, the token of the port,
+ * X-Caisson-*, Referer or hop-by-hop headers, and of cookies only
  * those that it has set itself: a browser sends all cookies of the daemon's host, whichever port
  * they came from. The daemon sets X-Forwarded-*, whatever the client sent.
  *
@@ -34,7 +35,9 @@ struct port_way {
 	char prefix[PORT_PREFIX_MAX]; /* of the client's paths, without a slash at its end */
 	char shown[PORT_PREFIX_MAX];  /* the same without the token: for the service */
 	const char *peer, *proto;     /* "127.0.0.1"; "http", "https" */
-	bool hide_authorization, hide_api_key; /* they are the daemon's */
+	/* Whether a text has a token of the daemon; NULL: no text has. */
+	bool (*is_secret)(const void *secrets, const char *text, size_t len);
+	const void *secrets;
 	bool own_page; /* sent by a page of the service: token in the path, no origin */
 	bool switches; /* asks for another protocol */
 	bool bare;     /* asks us for PORT_BARE: the service's own bytes, without HTTP */

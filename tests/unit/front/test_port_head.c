@@ -109,41 +109,80 @@ TEST(target)
 	expect_target("/v1/sandboxes/box/ports", "/");
 }
 
+static bool is_secret(const void *secrets, const char *text, size_t len)
+{
+	return memmem(text, len, secrets, strlen(secrets));
+}
+
 TEST(request)
 {
 	static const struct http_header headers[] = {
-		{ "host", "daemon:8001", 11 },
-		{ "cookie", "a=1; caisson-port-b=2;caisson-port-c=; caisson-port-", 0 },
+		{ "host", "caisson:8001", 12 },
+		{ "cookie",
+		  "a=1; caisson-port-b=2;caisson-port-c=;caisson-port-d=daemon; caisson-port-", 0 },
 		{ "x-caisson-port-token", TOKEN, 64 },
 		{ "authorization", "Bearer daemon", 0 },
 		{ "connection", "keep-alive, X-Mine, Content-Length", 0 },
 		{ "x-mine", "1", 1 },
 		{ "x-other", "2", 1 },
-		{ "origin", "https://daemon:8001", 0 },
+		{ "origin", "https://caisson:8001", 0 },
 		{ "content-length", "5", 1 },
 		{ "x-forwarded-for", "6.6.6.6", 0 },
+		{ "x_forwarded_for", "6.6.6.6", 0 },
+		{ "x_caisson_port-token", TOKEN, 64 },
+		{ "x_api_key", "a-daemon-b", 0 },
+		{ "x_other", "3", 1 },
 	};
 	const struct http_request q = { .method = "POST",
 					.target = PREFIX "/p?q",
-					.host = "daemon:8001",
+					.host = "caisson:8001",
 					.headers = headers,
 					.n_headers = ARRAY_SIZE(headers) };
 	_buf_ struct buf out = BUF_INIT(4096);
 	struct port_way w = way();
 
-	w.hide_authorization = true;
+	w.is_secret = is_secret;
+	w.secrets = "daemon";
 	assert_int_equal(port_request_head(&q, &w, &out), 0);
 	assert_string_equal(buf_str(&out), "POST /p?q HTTP/1.1\r\n"
 					   "host: localhost:8000\r\n"
 					   "x-other: 2\r\n"
 					   "content-length: 5\r\n"
+					   "x_other: 3\r\n"
 					   "cookie: b=2; c=\r\n"
 					   "origin: http://localhost:8000\r\n"
 					   "x-forwarded-for: 10.0.0.9\r\n"
 					   "x-forwarded-proto: https\r\n"
-					   "x-forwarded-host: daemon:8001\r\n"
+					   "x-forwarded-host: caisson:8001\r\n"
 					   "x-forwarded-prefix: " SHOWN "\r\n"
 					   "connection: close\r\n\r\n");
+}
+
+/* Lines that are not copied from a header of the same name are judged as well. */
+TEST(secrets)
+{
+	static const struct http_header headers[] = {
+		{ "connection", "upgrade", 0 },
+		{ "upgrade", "daemon", 0 },
+		{ "origin", "http://daemon", 0 },
+		{ "sec-websocket-protocol", "chat, daemon", 0 },
+	};
+	const struct http_request q = { .method = "GET",
+					.target = PREFIX "/",
+					.host = "daemon",
+					.headers = headers,
+					.n_headers = ARRAY_SIZE(headers) };
+	_buf_ struct buf out = BUF_INIT(4096), all = BUF_INIT(4096);
+	struct port_way w = way();
+
+	w.switches = true;
+	assert_int_equal(port_request_head(&q, &w, &all), 0);
+	assert_non_null(strstr(buf_str(&all), "sec-websocket-protocol: chat, daemon\r\n"));
+	w.is_secret = is_secret;
+	w.secrets = "daemon";
+	assert_int_equal(port_request_head(&q, &w, &out), 0);
+	assert_null(strstr(buf_str(&out), "daemon"));
+	assert_non_null(strstr(buf_str(&out), "\r\nconnection: upgrade\r\n\r\n"));
 }
 
 TEST(switches)

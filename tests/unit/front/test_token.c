@@ -104,6 +104,47 @@ TEST(parse_refuses)
 	free(many);
 }
 
+#define BASIC "eDowMTIzNDU2Nzg5LS5ffisvQUJDREVGYWJjZGVmMDEyMzQ1Njc4OT09" /* x:B */
+
+TEST(within)
+{
+	static const struct {
+		const char *text;
+		int is;
+	} rows[] = {
+		{ A, 1 },
+		{ "Bearer " A, 1 },
+		{ "Basic eA==, Bearer " B, 1 },
+		{ "x=1&token=" B "&y", 1 },
+		{ "bearer." A ".end", 1 },
+		{ "\"" B "\"", 1 },
+		{ "aaaa" A, 1 },
+		{ "token=%61"
+		  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%61",
+		  1 },
+		{ "0123456789-._~%2B%2fABCDEFabcdef0123456789%3D%3d", 1 },
+		{ "Basic " BASIC, 1 },
+		{ "Basic  " BASIC "==, x", 1 },
+		{ "base64url.bearer.YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE", 1 },
+		{ "", 0 },
+		{ "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 0 },
+		{ "aaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 0 },
+		{ "0123456789-._~+/ABCDEFabcdef0123456789=", 0 },
+		{ "0123456789-._~+/ABCDEFABCDEF0123456789==", 0 },
+		{ "%61%6", 0 },
+		{ "Basic eDowMTIzNDU2Nzg5LS5ffisvQUJDREVGYWJjZGVmMDEyMzQ1Njc4OT0", 0 },
+	};
+	struct token_set s, none = { 0 };
+
+	assert_int_equal(parse(A "\n" B, &s), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (token_within(&s, rows[i].text, strlen(rows[i].text)) != rows[i].is)
+			fail_msg("%s", rows[i].text);
+		assert_int_equal(token_within(&none, rows[i].text, strlen(rows[i].text)), 0);
+	}
+	token_free(&s);
+}
+
 TEST(load)
 {
 	char path[] = "/tmp/caisson-token-XXXXXX";
