@@ -548,17 +548,17 @@ def test_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
     stopped_by("a smaller bound between executions")
 
 
-FLOODS = {  # lines that take the front's time, and what one of them is
+CONTROL_FLOODS = {  # lines that take the front's time, and what one of them is
     "displays": "line = b'{\"type\":\"display\",\"data\":{\"text/plain\":\"' + b'x' * (8 << 20) + b'\"}}\\n'",
     "clear_output": "line = b'{\"type\":\"clear_output\"}\\n' * 1000",
 }
 
 
-@pytest.mark.parametrize("name", some_quick(FLOODS, "displays"))
+@pytest.mark.parametrize("name", some_quick(CONTROL_FLOODS, "displays"))
 def test_a_flood_of_control_lines_slows_its_own_cell(name, stopped_by):
     """The front reads a cell that sends dear lines for a ninth of its time, after a burst: most of its time is left for others.
     Judged by processor time of the front, which a busy machine does not change. (A daemon of its own: it is idle otherwise.)"""
-    code = CHANNEL + FLOODS[name] + "\nend = time.monotonic() + %s\nwhile time.monotonic() < end: put(line)"
+    code = CHANNEL + CONTROL_FLOODS[name] + "\nend = time.monotonic() + %s\nwhile time.monotonic() < end: put(line)"
     landed(Bare(code % 0.5).bytes > 100000, "bytes on the channel")
     with Daemon("--pool", 2) as d:
         d.execute("1")
