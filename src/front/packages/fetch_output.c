@@ -66,8 +66,8 @@ static void on_closure(struct install *in, const json_t *said)
 	}
 	clean(installer, closure_text(said, "installer"));
 	(void)snprintf(in->installer, sizeof(in->installer), "%.31s", installer);
-	if (rules_closure(&in->packages->daemon->config, in->eco, in->closure, in->packages->pins,
-			  &why) < 0 ||
+	if (rules_closure(&in->packages->daemon->config, in->closure, in->packages->pins, &why) <
+		    0 ||
 	    judge_all(in, &why) < 0) {
 		install_fail(in, &why);
 		return;

@@ -67,8 +67,7 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 			return refusal_set(why, REFUSAL_INVALID, "invalid_requirement", "package",
 					   "as in requests or requests==2.31.0", "'%.100s': %s",
 					   text, wrong);
-		if (rules_name(&in->packages->daemon->config, in->eco, all[i].name, NULL, why) <
-			    0 ||
+		if (rules_name(&in->packages->daemon->config, in->eco, all[i].name, why) < 0 ||
 		    policy_package(in->packages->sandboxes->admission, in->owner, all[i].name,
 				   why) < 0)
 			return -1;

@@ -6,7 +6,8 @@
  * such a misspelling when one letter more, less, other or swapped makes it a popular one (two, from
  * 12 letters on) and it is not popular itself: neighbours that are both honest both stand in the
  * list (popular/). Names shorter than five letters have too many honest neighbours. An operator who
- * knows better names the package in --known-packages.
+ * knows better names the package in --known-packages. Only the names of a request are judged so:
+ * nobody types the name of a dependency.
  */
 #include "front/packages/rules.h"
 
@@ -97,11 +98,9 @@ static int refuse(struct refusal *r, const char *code, const char *hint, const c
 			   by ? by : "", by ? "' needs," : "", text);
 }
 
-int rules_name(const struct config *c, enum ecosystem eco, const char *name, const char *by,
-	       struct refusal *ret)
+static int check_lists(const struct config *c, const char *name, const char *by,
+		       struct refusal *ret)
 {
-	char text[160], other[PACKAGE_NAME_MAX + 1];
-
 	if (listed(c->blocked_packages, name))
 		return refuse(ret, "package_blocked",
 			      "the operator's list: --blocked-packages, BLOCKED_PACKAGES", name, by,
@@ -109,15 +108,23 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, con
 	if (c->allowed_packages[0] && !listed(c->allowed_packages, name))
 		return refuse(ret, "package_not_allowed", "the operator's list: --allowed-packages",
 			      name, by, "is not among those that may be installed");
-	if (listed(c->allowed_packages, name) || listed(c->known_packages, name))
-		return 0;
-	if (!rules_lookalike(eco, name, other))
+	return 0;
+}
+
+int rules_name(const struct config *c, enum ecosystem eco, const char *name, struct refusal *ret)
+{
+	char text[160], other[PACKAGE_NAME_MAX + 1];
+
+	if (check_lists(c, name, NULL, ret) < 0)
+		return -1;
+	if (listed(c->allowed_packages, name) || listed(c->known_packages, name) ||
+	    !rules_lookalike(eco, name, other))
 		return 0;
 	(void)snprintf(text, sizeof(text), "looks like a misspelling: did you mean '%.100s'?",
 		       other);
 	return refuse(ret, "package_lookalike",
 		      "if the name is right, the operator can list it in --known-packages", name,
-		      by, text);
+		      NULL, text);
 }
 
 /* The package of the closure that needs @name; NULL: none, the request names it. */
@@ -154,8 +161,8 @@ static int check_pin(const json_t *pins, const json_t *p, const char *by, struct
 	return 0;
 }
 
-int rules_closure(const struct config *c, enum ecosystem eco, const json_t *closure,
-		  const json_t *pins, struct refusal *ret)
+int rules_closure(const struct config *c, const json_t *closure, const json_t *pins,
+		  struct refusal *ret)
 {
 	size_t i;
 	json_t *p;
@@ -169,7 +176,7 @@ int rules_closure(const struct config *c, enum ecosystem eco, const json_t *clos
 	{
 		const char *by = needed_by(closure, closure_text(p, "name"));
 
-		if (rules_name(c, eco, closure_text(p, "name"), by, ret) < 0 ||
+		if (check_lists(c, closure_text(p, "name"), by, ret) < 0 ||
 		    (pins && check_pin(pins, p, by, ret) < 0))
 			return -1;
 	}

@@ -17,20 +17,18 @@
 struct config;
 struct refusal;
 
-/*
- * rules_name() - Whether a package of this name may be installed.
- * @by: the package that needs it; NULL: the request names it
- * Return: 0, or -1 with @ret.
- */
-int rules_name(const struct config *c, enum ecosystem eco, const char *name, const char *by,
-	       struct refusal *ret);
+/* rules_name() - Whether a request may name this package: by the operator's lists, and no
+ * misspelling. Return: 0, or -1 with @ret. */
+int rules_name(const struct config *c, enum ecosystem eco, const char *name, struct refusal *ret);
 
 /*
- * rules_closure() - The same for all of a closure (closure.h), its number, and its pins.
+ * rules_closure() - Whether all of a closure (closure.h) may be installed: by the operator's lists,
+ * its number, and its pins.
  * @pins: "name==version" to a hash, or NULL: no pins
+ * Return: 0, or -1 with @ret.
  */
-int rules_closure(const struct config *c, enum ecosystem eco, const json_t *closure,
-		  const json_t *pins, struct refusal *ret);
+int rules_closure(const struct config *c, const json_t *closure, const json_t *pins,
+		  struct refusal *ret);
 
 /* rules_lookalike() - Whether @name, which is canonical, looks like a misspelling of the popular
  * name @ret. */

@@ -99,6 +99,20 @@ static const char CLOSURE[] =
 	"{\"name\":\"mid\",\"version\":\"2\",\"integrity\":\"sha512-ab==\",\"needs\":[\"bad_one\",7,\"/\"]},"
 	"{\"name\":\"bad.one\",\"version\":\"3\"}]";
 
+TEST(dependencies_may_look_like_others)
+{
+	struct config c = { .package_count = 9 };
+	struct refusal why;
+	json_t *said = json_loads("[{\"name\":\"requets\",\"version\":\"1\"}]", 0, NULL);
+	json_t *closure = closure_take(ECO_PYTHON, said);
+
+	assert_int_equal(rules_name(&c, ECO_PYTHON, "requets", &why), -1);
+	assert_string_equal(why.code, "package_lookalike");
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), 0);
+	json_decref(closure);
+	json_decref(said);
+}
+
 TEST(closure)
 {
 	struct config c = { .package_count = 3 };
@@ -107,26 +121,26 @@ TEST(closure)
 
 	assert_int_equal(json_array_size(closure), 3);
 	assert_string_equal(closure_version(closure, "bad-one"), "3");
-	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), 0);
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), 0);
 	c.blocked_packages[0] = "bad-*";
-	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), -1);
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), -1);
 	assert_string_equal(why.code, "package_blocked");
 	assert_non_null(strstr(why.message, "'bad-one', which 'mid' needs"));
 	c.blocked_packages[0] = NULL;
 	c.allowed_packages[0] = "top";
-	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), -1);
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), -1);
 	assert_string_equal(why.code, "package_not_allowed");
 	c.allowed_packages[0] = NULL;
 	c.package_count = 2;
-	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), -1);
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), -1);
 	assert_string_equal(why.code, "too_many_packages");
 	c.package_count = 3;
 	json_t *pins = json_pack("{s:s, s:s}", "top==1", "", "mid==2", "sha512-XX==");
 
-	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, pins, &why), -1);
+	assert_int_equal(rules_closure(&c, closure, pins, &why), -1);
 	assert_string_equal(why.code, "hash_mismatch");
 	(void)json_object_set_new(pins, "mid==2", json_string("sha512-ab=="));
-	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, pins, &why), -1);
+	assert_int_equal(rules_closure(&c, closure, pins, &why), -1);
 	assert_string_equal(why.code, "package_not_pinned");
 	json_decref(pins);
 	json_decref(closure);
