@@ -751,3 +751,9 @@ def test_largest_code(daemon):
     assert d["success"], d["stderr"][:500]
     r = daemon.try_execute("#" * 1048577)
     assert (r.status, r.error["code"], r.error["field"]) == (422, "out_of_range", "code")
+
+
+def test_unknown_flags_of_memfd_are_unknown(daemon):
+    """Chromium asks with all flags at once, and gives up at any other error."""
+    code = "import errno, os\nfor flags in (0xffffffff, 4):\n    try: os.memfd_create('x', flags)\n    except OSError as e: print(errno.errorcode[e.errno])\nos.write(os.memfd_create('x'), b'x')"
+    assert daemon.execute(code)["stdout"] == "EINVAL\nEINVAL\n"
