@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "front/packages/closure.h"
+#include "front/packages/package_rules.h"
 #include "front/packages/requirement.h"
-#include "front/packages/rules.h"
 #include "fuzz.h"
 
 static void try_wish(enum ecosystem eco, const char *text)

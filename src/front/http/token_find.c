@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "front/http/token.h"
 #include "hash/hash.h"
 
@@ -84,25 +85,15 @@ static int find(const struct token_set *s, const struct slots *slots, const char
 
 /* ---- encodings ----------------------------------------------------------------------------- */
 
-static int hex(char c)
-{
-	return c >= '0' && c <= '9'                   ? c - '0' :
-	       (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 :
-							-1;
-}
-
 static size_t decode_percent(const char *text, size_t len, char *out)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		out[n] = text[i];
-		if (text[i] == '%' && len - i > 2 && hex(text[i + 1]) >= 0 &&
-		    hex(text[i + 2]) >= 0) {
-			out[n] = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
-			i += 2;
-		}
-		n++;
+		int byte = hex_escape(text + i, len - i);
+
+		out[n++] = byte < 0 ? text[i] : (char)byte;
+		i += byte < 0 ? 0 : 2;
 	}
 	return n;
 }

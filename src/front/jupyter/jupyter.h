@@ -8,7 +8,7 @@
  * as a struct jkernel, from the first request that needs it:
  *
  *     sandbox -- jkernel --+-- jclient...   connected WebSockets (client.c)
- *                          +-- jrequest...  requests of clients, answered in turn (request.c)
+ *                          +-- jrequest...  requests of clients, answered in turn (jrequest.c)
  *                          +-- jbacklog...  messages for clients that are away (messages.c)
  *                          +-- background   output while no execution runs (background_output.c)
  *                          `-- history      code that was executed (history.c)
@@ -125,7 +125,7 @@ struct jkernel {
 	bool ended;                 /* a sandbox that was not made here goes on without it */
 };
 
-/* ---- kernel.c ------------------------------------------------------------------------------ */
+/* ---- jkernel.c ----------------------------------------------------------------------------- */
 
 /* jkernel_of() - Made if it is not there; NULL without memory. */
 struct jkernel *jkernel_of(struct sandbox *s);
@@ -189,7 +189,7 @@ void jbackground_free(struct jkernel *k);
 void jupyter_background_output(struct sandbox *s, const struct language *l,
 			       enum kernel_stream stream, const char *data, size_t len);
 
-/* ---- request.c ----------------------------------------------------------------------------- */
+/* ---- jrequest.c ---------------------------------------------------------------------------- */
 
 /* jrequest_take() - A message of a client. NULL, or why the connection must close (static). */
 const char *jrequest_take(struct jclient *c, bool text, const char *data, size_t len);
@@ -250,7 +250,7 @@ void jkernel_create(struct sandboxes *sandboxes, struct http_exchange *x, const 
 /* jupyter_body() - The request's JSON object; an empty body is an empty one. NULL: answered. */
 json_t *jupyter_body(struct http_exchange *x);
 
-/* ---- handle_sessions.c --------------------------------------------------------------------- */
+/* ---- handle_notebooks.c -------------------------------------------------------------------- */
 
 /* Notebooks and their kernels. */
 struct notebooks {

@@ -2,7 +2,7 @@
 /*
  * run.c - execute_request: an execution whose events are messages.
  *
- * execute_input, the output of the code, execute_reply; busy before and idle after (request.c). A
+ * execute_input, the output of the code, execute_reply; busy before and idle after (jrequest.c). A
  * limit that was hit is an error as any exception is, with its cause as name. When an interpreter
  * ended, its status is `restarting`: the next code finds a new one. The reply has that as well
  * (`state`), because a client that waits only for the reply would have to guess.

@@ -4,10 +4,10 @@
  *
  * Theory of operation. A program (src/guest/fetch) in a cell of its own resolves, downloads and
  * builds: a sandbox without a name, with limits of its own and the configured hosts as its only
- * network. It reports the packages that it would install, and goes on when the rules (rules.h)
- * permit them. When it is done, the cell's pid 1 packs the tree, and the package store reads it
- * from a descriptor that the front only passes on. So of all that a package brings the front sees
- * some lines of JSON, and treats them as data of the package's author.
+ * network. It reports the packages that it would install, and goes on when the rules
+ * (package_rules.h) permit them. When it is done, the cell's pid 1 packs the tree, and the package
+ * store reads it from a descriptor that the front only passes on. So of all that a package brings
+ * the front sees some lines of JSON, and treats them as data of the package's author.
  *
  * Every failure ends the cell, and with it everything that was fetched.
  */

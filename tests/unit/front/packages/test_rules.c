@@ -7,8 +7,8 @@
 #include "../../unit.h"
 #include "base/fd.h"
 #include "front/packages/closure.h"
+#include "front/packages/package_rules.h"
 #include "front/packages/requirement.h"
-#include "front/packages/rules.h"
 #include "front/sandbox/execution.h"
 #include "front/support/config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.c - Requests of clients: from a WebSocket message to the turn and the end of a request.
+ * jrequest.c - Requests of clients: from a WebSocket message to the turn and the end of a request.
  *
  * A client is not trusted: its header, session and content are only sent back to it, as the parent
  * of the messages about its request. JSON is parsed within the bounds of every other request

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel.c - A sandbox as a Jupyter kernel: its id, its model, its restart and its end.
+ * jkernel.c - A sandbox as a Jupyter kernel: its id, its model, its restart and its end.
  *
  * In this directory "kernel" is what a Jupyter client sees, and the process that runs the code
  * (struct kernel of cell/cell.h) is its interpreter.

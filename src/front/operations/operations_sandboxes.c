@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandboxes.c - Operations on sandboxes themselves: make, list, remove, interrupt. */
+/* operations_sandboxes.c - Operations on sandboxes themselves: make, list, remove, interrupt. */
 #include "front/operations/operations.h"
 #include "front/operations/spec_fields.h"
 

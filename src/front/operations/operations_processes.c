@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processes.c - Operations on commands, processes in the background, and their output. */
+/* operations_processes.c - Operations on commands, background processes, and their output. */
 #include <string.h>
 
 #include "front/cell/command_line.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_sessions.c - /api/sessions: which kernel a notebook has.
+ * handle_notebooks.c - /api/sessions: which kernel a notebook has.
  *
  * A session is a name and a path for a kernel, and not a sandbox. It is removed when its kernel is
  * gone.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.h - Which packages may be installed: the operator's lists, pins, and names that look like
- * others.
+ * package_rules.h - Which packages may be installed: the operator's lists, pins, and names that
+ * look like others.
  *
  * They judge the names of a request before anything is fetched, and every package of the closure
  * before it is installed. Pure functions over the configuration.

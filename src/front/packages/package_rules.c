@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.c - The operator's lists, and names that look like misspellings.
+ * package_rules.c - The operator's lists, and names that look like misspellings.
  *
  * Attackers publish packages under misspellings of names that many people install. A name counts as
  * such a misspelling when one letter more, less, other or swapped makes it a popular one (two, from
@@ -9,7 +9,7 @@
  * knows better names the package in --known-packages. Only the names of a request are judged so:
  * nobody types the name of a dependency.
  */
-#include "front/packages/rules.h"
+#include "front/packages/package_rules.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.c - Operations on files of a sandbox that HTTP and MCP share. */
+/* operations_files.c - Operations on files of a sandbox that HTTP and MCP share. */
 #include <string.h>
 
 #include "front/operations/operations.h"

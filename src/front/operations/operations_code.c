@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code.c - Operations that run code, and that install packages for it. */
+/* operations_code.c - Operations that run code, and that install packages for it. */
 #include "front/operations/operations.h"
 #include "front/operations/spec_fields.h"
 #include "front/packages/install.h"
