@@ -467,7 +467,7 @@ def test_tokens_of_the_daemon_reach_no_service(serve, tmp_path):
                 assert status == 200 and "passes" in body, (leak, body)
                 there = [text in body.lower() for text in (token, *forms(token).values(), forms(token)["base64"].lower())]
                 assert any(there) == (token == OTHER), (leak, body)
-        for path in ("x?token={}", "x?access_token={}&y=1", "?q={percent}", "a/{}/b", "a/{percent}", "?b={base64}"):
+        for path in ("x?token={}", "x?access_token={}&y=1", "?q={percent}", "a/{}/b", "a/{percent}", "?b={base64}", "b/{base64}", "?b=Basic%20{base64}"):
             status, body = get(s.path + path.format(OTHER, **forms(OTHER)))
             assert status == 200 and json.loads(body)["target"] == "/" + path.format(OTHER, **forms(OTHER))
             for owner in (ALICE, BOB):

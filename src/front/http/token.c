@@ -86,15 +86,17 @@ static int parse_line(const char *s, size_t len, size_t number, struct token_set
 		return err_set(e, -ENOMEM, "line %zu: hash the token", number);
 	t->print = token_print(secret);
 	t->len = (uint16_t)n_secret;
-	set->n++;
+	t->next = set->slots[t->print >> 16];
+	set->slots[t->print >> 16] = (uint16_t)++set->n;
 	return 0;
 }
 
 int token_parse(const char *text, size_t len, struct token_set *ret, struct err *e)
 {
-	struct token_set set = { .list = calloc(TOKENS_MAX, sizeof(*set.list)) };
+	struct token_set set = { .list = calloc(TOKENS_MAX, sizeof(*set.list)),
+				 .slots = calloc(TOKEN_SLOTS, sizeof(*set.slots)) };
 	size_t number = 0, at = 0;
-	int r = set.list ? 0 : err_set(e, -ENOMEM, "hold tokens");
+	int r = set.list && set.slots ? 0 : err_set(e, -ENOMEM, "hold tokens");
 
 	while (r == 0 && at < len) {
 		const char *end = memchr(text + at, '\n', len - at);
@@ -182,5 +184,6 @@ void token_free(struct token_set *s)
 	if (s->list)
 		OPENSSL_cleanse(s->list, TOKENS_MAX * sizeof(*s->list));
 	free(s->list);
+	free(s->slots);
 	*s = (struct token_set){ 0 };
 }

@@ -26,12 +26,16 @@ struct token {
 	unsigned char hash[TOKEN_HASH];
 	uint32_t print; /* token_print() */
 	uint16_t len;
+	uint16_t next; /* 1 + the index of the next token of its slot, or 0 */
 	char owner[OWNER_MAX];
 };
+
+#define TOKEN_SLOTS 65536u
 
 struct token_set {
 	struct token *list;
 	size_t n;
+	uint16_t *slots; /* by the upper half of a print: 1 + the index of a token, or 0 */
 };
 
 /*
@@ -57,7 +61,7 @@ int token_owner(const struct token_set *s, const char *token, size_t len, const 
 
 /*
  * token_within() - Whether a text contains a token: anywhere in it, as it is, percent-encoded, or
- * in a word that is base64. token_find.c.
+ * in base64. token_find.c.
  * Return: 1, 0, or -ENOMEM: not known.
  */
 int token_within(const struct token_set *s, const char *text, size_t len);

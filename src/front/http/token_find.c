@@ -4,9 +4,10 @@
  *
  * Only hashes of tokens are known, and a hash of every piece of a text would take too long. So each
  * token also has a print: 32 bits over its first TOKEN_MIN characters. One pass computes the prints
- * of all pieces of that length, and only behind a print of a token are hashes compared. A print
- * leaves 96 of the 128 bits of the weakest random token unknown. The time does not depend on how
- * much of a token a text has, beyond these characters.
+ * of all pieces of that length, a table has the tokens by print, and only for a piece with the
+ * print of a token are hashes compared. A print leaves 96 of the 128 bits of the weakest random
+ * token unknown. The time does not depend on how much of a token a text has, beyond these
+ * characters.
  */
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -20,12 +21,6 @@
 
 #define FACTOR 0x01000193u /* odd; products are modulo 2^32 */
 
-#define SLOTS 65536u
-
-struct slots {
-	uint64_t bits[SLOTS / 64]; /* by the upper half of a print: whether a token may have it */
-};
-
 uint32_t token_print(const char *s)
 {
 	uint32_t print = 0;
@@ -35,13 +30,6 @@ uint32_t token_print(const char *s)
 	return print;
 }
 
-static void fill(struct slots *slots, const struct token_set *s)
-{
-	memset(slots, 0, sizeof(*slots));
-	for (size_t i = 0; i < s->n; i++)
-		slots->bits[s->list[i].print >> 22] |= 1ull << (s->list[i].print >> 16 & 63);
-}
-
 /* Whether @text begins with a token that has this print. One hash for each run of equal lengths. */
 static int begins(const struct token_set *s, uint32_t print, const char *text, size_t len)
 {
@@ -49,8 +37,8 @@ static int begins(const struct token_set *s, uint32_t print, const char *text, s
 	size_t hashed = 0;
 	int is = 0;
 
-	for (size_t i = 0; i < s->n; i++) {
-		const struct token *t = &s->list[i];
+	for (size_t i = s->slots[print >> 16]; i > 0; i = s->list[i - 1].next) {
+		const struct token *t = &s->list[i - 1];
 
 		if (t->print != print || t->len > len)
 			continue;
@@ -63,7 +51,7 @@ static int begins(const struct token_set *s, uint32_t print, const char *text, s
 	return is;
 }
 
-static int find(const struct token_set *s, const struct slots *slots, const char *text, size_t len)
+static int find(const struct token_set *s, const char *text, size_t len)
 {
 	uint32_t leaving = 1, print;
 	int r = 0;
@@ -74,8 +62,7 @@ static int find(const struct token_set *s, const struct slots *slots, const char
 	for (size_t i = 0; i < TOKEN_MIN; i++)
 		leaving *= FACTOR;
 	for (size_t at = 0;; at++) {
-		if (slots->bits[print >> 22] >> (print >> 16 & 63) & 1)
-			r = begins(s, print, text + at, len - at);
+		r = begins(s, print, text + at, len - at);
 		if (r != 0 || at + TOKEN_MIN == len)
 			return r;
 		print = print * FACTOR + (unsigned char)text[at + TOKEN_MIN] -
@@ -109,10 +96,14 @@ static int sextet(char c)
 				      -1;
 }
 
-/* Each word by itself; a NUL, which no token has, separates them. */
-static size_t decode_base64(const char *text, size_t len, char *out)
+/*
+ * Each word by itself, without its first @skip characters; a NUL, which no token has, separates
+ * them. The text before base64 may be of the same alphabet ("/x/", "%20"), so a word has four
+ * alignments.
+ */
+static size_t decode_base64(const char *text, size_t len, unsigned int skip, char *out)
 {
-	unsigned int bits = 0, held = 0;
+	unsigned int bits = 0, held = 0, left = skip;
 	size_t n = 0;
 
 	for (size_t i = 0; i < len; i++) {
@@ -122,6 +113,11 @@ static size_t decode_base64(const char *text, size_t len, char *out)
 			if (n > 0 && out[n - 1])
 				out[n++] = '\0';
 			bits = held = 0;
+			left = skip;
+			continue;
+		}
+		if (left > 0) {
+			left--;
 			continue;
 		}
 		bits = (bits << 6 | (unsigned int)six) & 0xffff;
@@ -138,10 +134,7 @@ int token_within(const struct token_set *s, const char *text, size_t len)
 {
 	if (s->n == 0 || len < TOKEN_MIN)
 		return 0;
-	struct slots slots;
-
-	fill(&slots, s);
-	int r = find(s, &slots, text, len);
+	int r = find(s, text, len);
 	char *decoded = r == 0 ? malloc(len) : NULL;
 
 	if (r != 0)
@@ -149,9 +142,9 @@ int token_within(const struct token_set *s, const char *text, size_t len)
 	if (!decoded)
 		return -ENOMEM;
 	if (memchr(text, '%', len))
-		r = find(s, &slots, decoded, decode_percent(text, len, decoded));
-	if (r == 0)
-		r = find(s, &slots, decoded, decode_base64(text, len, decoded));
+		r = find(s, decoded, decode_percent(text, len, decoded));
+	for (unsigned int skip = 0; r == 0 && skip < 4; skip++)
+		r = find(s, decoded, decode_base64(text, len, skip, decoded));
 	OPENSSL_cleanse(decoded, len);
 	free(decoded);
 	return r;

@@ -350,7 +350,7 @@ def error_from(
         value = about.get(key)
         return value if isinstance(value, str) and value else None
 
-    code = text("code")
+    code = text("code") or (text("status") if status == 503 else None)  # /health has a status
     kind = _BY_CODE.get(code or "")
     if kind is None and status is not None:
         kind = _BY_STATUS.get(status) or (ServerFault if status >= 500 else InvalidRequest)

@@ -74,8 +74,12 @@ class AsyncCaisson(SandboxClient):
             raise
         client = cls(**{**kwargs, "socket": daemon.socket, "token": None})
         client._daemon = daemon
-        while not await client._is_healthy() and not daemon.is_late():
-            await asleep(0.01)
+        try:
+            while await client._is_starting() and not daemon.is_late():
+                await asleep(0.01)
+        except BaseException:
+            await client.aclose()
+            raise
         return client
 
     async def aclose(self) -> None:
@@ -220,13 +224,13 @@ class AsyncCaisson(SandboxClient):
         """State, version, isolation, pools, languages. Raises SandboxUnavailable if the daemon cannot serve now."""
         return self._object(await self.transport.request("GET", "/health", timeout=self.timeout))
 
-    async def _is_healthy(self) -> bool:
-        """False while the daemon fills its pools, or ends."""
+    async def _is_starting(self) -> bool:
+        """Whether the daemon still fills its pools."""
         try:
             await self.health()
-        except NotServing:
-            return False
-        return True
+        except NotServing as e:
+            return e.code == "starting"
+        return False
 
     async def policy(self) -> Mapping[str, Any]:
         """The limits of the operator's policy for you, and how much of them is in use."""

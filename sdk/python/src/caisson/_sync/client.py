@@ -74,8 +74,12 @@ class Caisson:
             raise
         client = cls(**{**kwargs, "socket": daemon.socket, "token": None})
         client._daemon = daemon
-        while not client._is_healthy() and not daemon.is_late():
-            sleep(0.01)
+        try:
+            while client._is_starting() and not daemon.is_late():
+                sleep(0.01)
+        except BaseException:
+            client.close()
+            raise
         return client
 
     def close(self) -> None:
@@ -220,13 +224,13 @@ class Caisson:
         """State, version, isolation, pools, languages. Raises SandboxUnavailable if the daemon cannot serve now."""
         return self._object(self.transport.request("GET", "/health", timeout=self.timeout))
 
-    def _is_healthy(self) -> bool:
-        """False while the daemon fills its pools, or ends."""
+    def _is_starting(self) -> bool:
+        """Whether the daemon still fills its pools."""
         try:
             self.health()
-        except NotServing:
-            return False
-        return True
+        except NotServing as e:
+            return e.code == "starting"
+        return False
 
     def policy(self) -> Mapping[str, Any]:
         """The limits of the operator's policy for you, and how much of them is in use."""
