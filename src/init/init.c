@@ -316,8 +316,8 @@ static void serve(void)
 	default:
 		_exit(EXIT_PROTOCOL);
 	}
-	/* Only a command takes descriptors, and it takes all that came. */
-	if (m.type != INIT_EXEC)
+	/* A command and a file call take all descriptors that came; the others take none. */
+	if (m.type != INIT_EXEC && m.type != INIT_FILES)
 		fd_close_all(fds, n_fds);
 }
 
