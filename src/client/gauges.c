@@ -71,17 +71,22 @@ static bool read_key(int fd, const char *key, uint64_t unit, uint64_t *ret)
 	return true;
 }
 
+bool gauges_cpu(const struct gauges *g, uint64_t *ret_ns)
+{
+	return g->fd[GAUGE_CPU_STAT] >= 0 ?
+		       read_key(g->fd[GAUGE_CPU_STAT], "usage_usec", 1000, ret_ns) :
+		       read_key(g->fd[GAUGE_CPU_NS], NULL, 1, ret_ns);
+}
+
 bool gauges_read(const struct gauges *g, struct cell_usage *u)
 {
-	bool cpu = g->fd[GAUGE_CPU_STAT] >= 0 ?
-			   read_key(g->fd[GAUGE_CPU_STAT], "usage_usec", 1000, &u->cpu_ns) &&
-				   read_key(g->fd[GAUGE_CPU_STAT], "throttled_usec", 1000,
-					    &u->throttled_ns) :
-			   read_key(g->fd[GAUGE_CPU_NS], NULL, 1, &u->cpu_ns) &&
-				   read_key(g->fd[GAUGE_THROTTLED], "throttled_time", 1,
-					    &u->throttled_ns);
+	bool throttled =
+		g->fd[GAUGE_CPU_STAT] >= 0 ?
+			read_key(g->fd[GAUGE_CPU_STAT], "throttled_usec", 1000, &u->throttled_ns) :
+			read_key(g->fd[GAUGE_THROTTLED], "throttled_time", 1, &u->throttled_ns);
 
-	return cpu && read_key(g->fd[GAUGE_MEMORY_PEAK], NULL, 1, &u->memory_peak) &&
+	return gauges_cpu(g, &u->cpu_ns) && throttled &&
+	       read_key(g->fd[GAUGE_MEMORY_PEAK], NULL, 1, &u->memory_peak) &&
 	       read_key(g->fd[GAUGE_PIDS_PEAK], NULL, 1, &u->pids_peak) &&
 	       read_key(g->fd[GAUGE_PIDS_EVENTS], "max", 1, &u->pids_denied);
 }

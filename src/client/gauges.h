@@ -31,6 +31,9 @@ void gauges_close(struct gauges *g); /* idempotent */
  */
 bool gauges_read(const struct gauges *g, struct cell_usage *u);
 
+/* gauges_cpu() - The processor time alone, which every machine shows. False: it cannot be read. */
+bool gauges_cpu(const struct gauges *g, uint64_t *ret_ns);
+
 /* gauges_number(), gauges_key() - A text of one number; the number behind "key ". Pure. */
 bool gauges_number(const char *text, size_t len, uint64_t *ret);
 bool gauges_key(const char *text, size_t len, const char *key, uint64_t *ret);

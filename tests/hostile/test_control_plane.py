@@ -475,7 +475,7 @@ class Mcp:
         self.connection.close()
 
 
-MCP_SESSIONS, MCP_SESSIONS_OWNER = 1024, 128  # src/front/mcp/mcp.h
+MCP_SESSIONS, MCP_SESSIONS_OWNER = 1024, 256  # src/front/mcp/mcp.h
 NOTEBOOKS, NOTEBOOKS_OWNER = 4096, 512        # src/front/jupyter/handle_notebooks.c
 WATCHES, WATCHES_OWNER = 256, 32              # src/front/mcp/watch.c
 

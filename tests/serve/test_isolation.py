@@ -210,14 +210,19 @@ def test_pipes_are_the_cells_own(daemon, kernel):
     """The kernel holds one end of its pipes and the front the other; no other process of the daemon or of a cell holds any."""
     _, pid = kernel
     mine = {t for t in descriptors(pid).values() if t.startswith("pipe:")}
-    holders = set()
-    for p in [daemon.pid, daemon.warden(), daemon.zygote(), *daemon.inits(), *daemon.kernels()]:
-        try:
-            if mine & set(descriptors(p).values()):
-                holders.add(p)
-        except OSError:
-            pass
-    assert holders == {pid, daemon.pid}, [(p, name_of(p)) for p in holders]
+
+    def holders():
+        found = set()
+        for p in [daemon.pid, daemon.warden(), daemon.zygote(), *daemon.inits(), *daemon.kernels()]:
+            try:
+                if mine & set(descriptors(p).values()):
+                    found.add(p)
+            except OSError:
+                pass
+        return found
+
+    # The warden makes the pipes, and a process that it forks meanwhile has them until that process closes all descriptors.
+    assert wait_until(lambda: holders() == {pid, daemon.pid}), [(p, name_of(p)) for p in holders()]
 
 
 # ---- from inside -------------------------------------------------------------------------------------------------------

@@ -455,6 +455,17 @@ static void on_rested(struct timer *t)
 	go_on(k);
 }
 
+bool kernel_pipes_wake(struct kernel_pipes *k)
+{
+	if (k->over || !k->resting || k->share->owed_ns > 2 * KERNEL_SHARE_BURST_NS)
+		return false;
+	end_rest(k);
+	watch_pipes(k);
+	if (!k->over)
+		loop_defer(k->loop, &k->resume);
+	return true;
+}
+
 void kernel_pipes_pause(struct kernel_pipes *k, bool pause)
 {
 	if (k->paused == pause)

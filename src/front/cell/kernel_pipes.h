@@ -97,6 +97,13 @@ void kernel_pipes_detach(struct kernel_pipes *k); /* close everything; idempoten
 void kernel_pipes_share(struct kernel_pipes *k, struct kernel_share *share);
 
 /*
+ * kernel_pipes_wake() - One more turn for a kernel that rests, because its execution is to end:
+ * unless its cell owes twice the burst. The turn is charged as every other. False: it does not
+ * rest, or owes too much.
+ */
+bool kernel_pipes_wake(struct kernel_pipes *k);
+
+/*
  * kernel_pipes_tell() - Keep *@writing at 1 while a message may be half written, and at 0
  * otherwise. @writing: borrowed; may be NULL.
  */

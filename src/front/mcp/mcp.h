@@ -26,7 +26,7 @@ struct sandboxes;
 struct services;
 
 #define MCP_SESSIONS_MAX 1024u
-#define MCP_SESSIONS_OWNER_MAX 128u /* the one that is idle for longest makes room */
+#define MCP_SESSIONS_OWNER_MAX 256u /* the one that is idle for longest makes room */
 #define MCP_KEY_BYTES 32
 
 struct mcp {

@@ -38,7 +38,7 @@ void mcp_session_touch(struct mcp_session *s)
 	timer_after(s->mcp->loop, &s->idle, IDLE_NS);
 }
 
-_Static_assert(MCP_SESSIONS_MAX == 1024 && MCP_SESSIONS_OWNER_MAX == 128,
+_Static_assert(MCP_SESSIONS_MAX == 1024 && MCP_SESSIONS_OWNER_MAX == 256,
 	       "as MCP_SESSIONS_FULL has it");
 
 /* No client listens on it or waits for an answer. */

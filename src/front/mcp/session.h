@@ -59,7 +59,7 @@ struct mcp_session *mcp_session_new(struct mcp *mcp, const char *owner);
 struct mcp_session *mcp_session_find(struct mcp *mcp, const char *owner, const char *id);
 /* The error for the client when mcp_session_new() has returned NULL. */
 #define MCP_SESSIONS_FULL                                                                          \
-	"there are too many sessions (an owner has at most 128, and the daemon 1024): end some"
+	"there are too many sessions (an owner has at most 256, and the daemon 1024): end some"
 /* mcp_session_touch() - It was used. */
 void mcp_session_touch(struct mcp_session *s);
 /* mcp_session_end() - Cancel its calls, tell the outlet, forget it. */

@@ -113,6 +113,7 @@ struct execution {
 	bool files;       /* files may have changed */
 	bool cancelled;   /* the client is gone, and needs no result */
 	bool wall_hit;
+	bool woken; /* at its deadline, because its cell rested */
 	bool kernel_ended, cell_gone, reported_done, asked_again;
 	char id[33];
 };

@@ -181,6 +181,15 @@ static uint64_t left_ns(const struct execution *x);
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
+/* Read the kernel's answer even if its cell has to rest. False: it does not rest. */
+static bool wake(struct execution *x)
+{
+	struct cell *r = x->sandbox->cell;
+	struct kernel *k = r ? &r->kernels[x->language->id] : NULL;
+
+	return k && k->attached && kernel_pipes_wake(&k->pipes);
+}
+
 static void on_timer(struct timer *t)
 {
 	struct execution *x = t->arg;
@@ -192,6 +201,12 @@ static void on_timer(struct timer *t)
 			set_deadline(x);
 			break;
 		}
+		/* The kernel may have reported the end already, and the front not read it. */
+		if (!x->woken && wake(x)) {
+			x->woken = true;
+			timer_after(x->sandboxes->loop, t, GRACE_STEP_NS);
+			break;
+		}
 		x->wall_hit = true;
 		execution_interrupt(x);
 		break;
@@ -200,6 +215,7 @@ static void on_timer(struct timer *t)
 		 * it. */
 		if (x->sandboxes->loop->now_ns < x->grace_until_ns) {
 			cell_interrupt(r, &r->kernels[x->language->id]);
+			(void)wake(x);
 			timer_after(x->sandboxes->loop, t, GRACE_STEP_NS);
 			break;
 		}
@@ -253,6 +269,7 @@ void execution_interrupt(struct execution *x)
 	x->grace_until_ns = x->sandboxes->loop->now_ns + GRACE_NS;
 	timer_after(x->sandboxes->loop, &x->timer, GRACE_STEP_NS);
 	execution_resume(x); /* a full pipe must not keep it from handling the interrupt */
+	(void)wake(x);
 }
 
 void execution_cancel(struct execution *x)
@@ -272,10 +289,10 @@ void execution_cancel(struct execution *x)
 
 static uint64_t cpu_ns_of(const struct execution *x)
 {
-	struct cell_usage u = x->sandbox->before;
 	const struct cell *r = x->sandbox->cell;
+	uint64_t ns;
 
-	return r && cell_gauge(r, &u) ? u.cpu_ns : x->held_cpu_ns;
+	return r && gauges_cpu(&r->gauges, &ns) ? ns : x->held_cpu_ns;
 }
 
 /* How long the time stood still so far. Code that computes while a person is asked uses its time:

@@ -420,12 +420,13 @@ void config_usage(FILE *out)
 	const struct options p = table();
 
 	options_help(&p, 0, out);
-	(void)fputs("\n"
-		    "  Each option has an environment variable, as CAISSON_MAX_BODY of --max-body.\n"
-		    "  These variables are read too: MAX_EXECUTION_TIME (seconds)\n"
-		    "  for --max-timeout, MAX_MEMORY_MB for --memory,\n"
-		    "  BLOCKED_PACKAGES for --blocked-packages, LOG_LEVEL for --log-level,\n"
-		    "  MCP_SERVERS_CONFIG for --mcp-config; and for buckets AWS_REGION,\n"
-		    "  AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
-		    out);
+	(void)fputs(
+		"\n"
+		"  Each option has an environment variable, as CAISSON_MAX_BODY of --max-body.\n"
+		"  These variables are read too: MAX_EXECUTION_TIME (seconds)\n"
+		"  for --max-timeout, MAX_MEMORY_MB for --memory,\n"
+		"  BLOCKED_PACKAGES for --blocked-packages, LOG_LEVEL for --log-level,\n"
+		"  MCP_SERVERS_CONFIG for --mcp-config; and for buckets AWS_REGION,\n"
+		"  AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
+		out);
 }
