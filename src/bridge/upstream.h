@@ -166,7 +166,6 @@ bool upstream_cancel(struct upstream *u, uint64_t front_id);
 
 /* upstream_life.c */
 void upstream_start(struct upstream *u);
-void upstream_ready(struct upstream *u);
 /* upstream_fail() - End all its requests with @why ("ended with status 1"); rest for a while. */
 void upstream_fail(struct upstream *u, const char *why);
 /* upstream_reopen() - Close the wire and open it again; requests wait. */

@@ -138,7 +138,7 @@ void upstream_fail(struct upstream *u, const char *why)
 			     "the MCP server %s", why);
 }
 
-void upstream_ready(struct upstream *u)
+static void ready(struct upstream *u)
 {
 	timer_cancel(&u->timer);
 	u->ready_ns = clock_now_ns();
@@ -208,7 +208,7 @@ static void discovered(struct upstream *u, const json_t *result)
 				     "{\"notifications\":{\"toolsListChanged\":true}", NULL, NULL);
 	}
 	if (u->state == UP_STARTING)
-		upstream_ready(u);
+		ready(u);
 }
 
 static void initialized(struct upstream *u, const json_t *result)
@@ -229,7 +229,7 @@ static void initialized(struct upstream *u, const json_t *result)
 	if (u->wire->ops->settle)
 		u->wire->ops->settle(u->wire, version,
 				     json_is_true(json_object_get(tools, "listChanged")));
-	upstream_ready(u);
+	ready(u);
 }
 
 void handshake_result(struct request *r, const char *text, size_t len)

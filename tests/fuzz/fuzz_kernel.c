@@ -70,7 +70,7 @@ static struct seen run(const uint8_t *data, size_t size, size_t step, bool detac
 	host[KERNEL_FD_OUT] = pipes[1][0];
 	host[KERNEL_FD_STDOUT] = pipes[2][0];
 	host[KERNEL_FD_STDERR] = pipes[3][0];
-	require(kernel_pipes_attach(&k, &loop, &languages[LANG_PYTHON], &ops, &s, host, NULL) == 0);
+	require(kernel_pipes_attach(&k, &loop, &ops, &s, host, NULL) == 0);
 	for (size_t at = 0; at < size && !k.over; at += step) {
 		size_t n = size - at < step ? size - at : step;
 

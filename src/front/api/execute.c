@@ -210,8 +210,9 @@ static bool keep(struct execution *e, struct sandbox *s, enum stream_format form
 	return !s->name[0] || execution_keep(e, s);
 }
 
-void execution_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
-		     enum stream_format format)
+/* Queue @e, just made, in @s, and answer @x: with the result, or with the events as they come. */
+static void queue_and_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
+			    enum stream_format format)
 {
 	if (!keep(e, s, format)) {
 		if (e->record)
@@ -258,7 +259,7 @@ static void run_in_session(struct services *services, struct http_exchange *x, c
 				   has_image ? image : NULL, &why);
 	if (s) {
 		e->write_result = execution_json;
-		execution_reply(x, s, e, format);
+		queue_and_reply(x, s, e, format);
 		return;
 	}
 	if (e)
@@ -286,7 +287,7 @@ void handle_sandbox_execute(struct sandbox *s, struct http_exchange *x)
 	struct execution *e = ask_execution(s->sandboxes, s->owner, body, NULL, NULL, &why);
 
 	if (e)
-		execution_reply(x, s, e, format);
+		queue_and_reply(x, s, e, format);
 	else
 		reply_refusal(x, &why);
 }
@@ -320,7 +321,7 @@ static void run_once(struct services *services, struct http_exchange *x, bool sh
 		sandbox_spec_free(&spec);
 		reply_refusal(x, &why);
 	} else if (e) {
-		execution_reply(x, s, e, format);
+		queue_and_reply(x, s, e, format);
 	} else {
 		exec_begin(x, s, body, format);
 		sandbox_step(s); /* what was refused leaves it empty, and it ends here */

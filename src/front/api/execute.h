@@ -39,14 +39,6 @@ bool ask_format(struct http_exchange *x, const json_t *body, enum stream_format 
 /* ask_session() - The name in it, or NULL. */
 const char *ask_session(const json_t *body);
 
-/*
- * execution_reply() - Queue @e in @s and answer @x: without a format with the result, else with
- * the events as they come. @e: just made, and the sandbox's afterwards. Its write_result decides
- * the form of the result.
- */
-void execution_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
-		     enum stream_format format);
-
 /* execution_record_events() - Before @e is queued in @s: keep its events. False: no memory. */
 bool execution_record_events(struct execution *e, struct sandbox *s);
 

@@ -254,10 +254,10 @@ static bool attach(struct kernel *s, int *fds)
 
 	for (size_t i = 0; i < KERNEL_FDS; i++)
 		fds[i] = -1;
-	s->attached = kernel_pipes_attach(&s->pipes, s->cell->cells->loop, s->language, &kernel_ops,
-					  s, ends, &e) == 0;
+	s->attached =
+		kernel_pipes_attach(&s->pipes, s->cell->cells->loop, &kernel_ops, s, ends, &e) == 0;
 	if (s->attached)
-		kernel_pipes_share(&s->pipes, &s->cell->share);
+		s->pipes.share = &s->cell->share;
 	return s->attached;
 }
 

@@ -12,11 +12,7 @@
  * pauses the kernel meanwhile, the line waits, with everything behind it, and nothing is read: the
  * pipes fill up, and the kernel waits as it would for a slow terminal.
  *
- * Time: control lines are dear. The front parses them, and passes them on to everyone who listens,
- * while everybody else waits. So a turn ends after the line that exceeds TURN_NS, and the cell is
- * charged for the processor time of the turn. A cell that owes more than a burst has to rest, which
- * means that its pipes are not read: a flood slows the cell that makes it. Cells that rest at the
- * same time rest longer, so that all floods together get the share of one.
+ * Time: the cell pays for each turn (kernel_share.h). While it has to rest, its pipes are not read.
  */
 #include "front/cell/kernel_pipes.h"
 
@@ -24,7 +20,6 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -37,8 +32,7 @@
 #define ROUND_MAX (1u << 20) /* bytes of one stream per round */
 #define PENDING_MAX (20u << 20)
 #define SLOW_NS (1 * CLOCK_NS_PER_S)
-#define TURN_NS (2 * CLOCK_NS_PER_MS)
-#define REST_MAX_NS (10 * CLOCK_NS_PER_S)
+#define TURN_NS (2 * CLOCK_NS_PER_MS) /* a turn ends after the control line that exceeds it */
 
 static unsigned int n_owing; /* kernels that rest because their cell owes time */
 
@@ -79,36 +73,15 @@ static void shrink(struct buf *b)
 
 /* ---- the share of a cell ------------------------------------------------------------------- */
 
-static uint64_t processor_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-static void forgive(struct kernel_share *s, uint64_t ns)
-{
-	s->owed_ns -= ns < s->owed_ns ? ns : s->owed_ns;
-}
-
-static void charge(struct kernel_share *s, uint64_t ns, uint64_t now_ns)
-{
-	forgive(s, (now_ns - s->at_ns) / KERNEL_SHARE_TIMES);
-	s->at_ns = now_ns;
-	s->owed_ns += ns;
-}
-
 /* Removes the watches, and does not only clear their events: the loop would report the end of a
  * pipe that is not read again and again. */
 static void watch_pipes(struct kernel_pipes *k)
 {
 	struct watch *all[] = { &k->out, &k->streams[0], &k->streams[1] };
-	bool stop = k->paused || k->resting;
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (stop)
+		if (k->paused || k->resting)
 			loop_del(all[i]);
 		else if (r == 0 && !all[i]->loop && all[i]->fd >= 0 &&
 			 (all[i] != &k->out || !k->over))
@@ -118,33 +91,24 @@ static void watch_pipes(struct kernel_pipes *k)
 		broken(k, "the kernel's pipes could not be watched", false);
 }
 
-static void begin_turn(struct kernel_pipes *k)
-{
-	k->turn_ns = processor_ns();
-}
-
 /*
  * The end of a line. Ends the turn if that was long: the kernel rests until the next round, or, if
  * its cell owes too much, until it does not.
  */
 static void look_at_time(struct kernel_pipes *k)
 {
-	uint64_t took = k->turn_ns ? processor_ns() - k->turn_ns : 0, rest_ns = 0;
+	uint64_t took = k->turn_ns ? kernel_share_clock() - k->turn_ns : 0;
 
 	if (took < TURN_NS || k->over || k->draining)
 		return;
 	uint64_t now_ns = clock_now_ns();
 
-	charge(k->share, took, now_ns);
+	kernel_share_charge(k->share, took, now_ns);
 	k->turn_ns = 0;
 	k->resting = true;
-	if (k->share->owed_ns > KERNEL_SHARE_BURST_NS) {
-		k->owing = true;
-		n_owing++;
-		rest_ns =
-			(k->share->owed_ns - KERNEL_SHARE_BURST_NS) * KERNEL_SHARE_TIMES * n_owing;
-	}
-	timer_set(k->loop, &k->rest, now_ns + (rest_ns < REST_MAX_NS ? rest_ns : REST_MAX_NS));
+	k->owing = k->share->owed_ns > KERNEL_SHARE_BURST_NS;
+	n_owing += k->owing;
+	timer_set(k->loop, &k->rest, now_ns + kernel_share_rest_ns(k->share, n_owing));
 	watch_pipes(k);
 }
 
@@ -152,7 +116,7 @@ static void look_at_time(struct kernel_pipes *k)
 static void end_turn(struct kernel_pipes *k)
 {
 	if (k->turn_ns && !k->over)
-		charge(k->share, processor_ns() - k->turn_ns, clock_now_ns());
+		kernel_share_charge(k->share, kernel_share_clock() - k->turn_ns, clock_now_ns());
 	k->turn_ns = 0;
 }
 
@@ -188,7 +152,7 @@ static void check_idle(struct kernel_pipes *k)
 void kernel_idle(struct kernel_pipes *k, bool idle)
 {
 	if (k->idle && !idle)
-		forgive(k->share, KERNEL_SHARE_GRANT_NS);
+		kernel_share_forgive(k->share, KERNEL_SHARE_GRANT_NS);
 	k->idle = idle;
 	check_idle(k);
 }
@@ -332,7 +296,7 @@ static void on_control(struct watch *w, uint32_t events)
 	struct kernel_pipes *k = w->arg;
 
 	(void)events;
-	begin_turn(k);
+	k->turn_ns = kernel_share_clock();
 	read_control(k);
 	end_turn(k);
 }
@@ -432,18 +396,15 @@ void kernel_pipes_drain(struct kernel_pipes *k)
 	k->draining = false;
 }
 
-static void go_on(struct kernel_pipes *k)
-{
-	if (k->over || k->paused || k->resting)
-		return;
-	begin_turn(k);
-	take_lines(k);
-	end_turn(k);
-}
-
 static void on_resume(struct deferred *d)
 {
-	go_on(d->arg);
+	struct kernel_pipes *k = d->arg;
+
+	if (k->over || k->paused || k->resting)
+		return;
+	k->turn_ns = kernel_share_clock();
+	take_lines(k);
+	end_turn(k);
 }
 
 static void on_rested(struct timer *t)
@@ -452,7 +413,7 @@ static void on_rested(struct timer *t)
 
 	end_rest(k);
 	watch_pipes(k);
-	go_on(k);
+	on_resume(&k->resume);
 }
 
 bool kernel_pipes_wake(struct kernel_pipes *k)
@@ -487,12 +448,11 @@ static int add(struct kernel_pipes *k, struct watch *w, int fd, uint32_t events,
 	return loop_add(k->loop, w, e);
 }
 
-int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct language *language,
+int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop,
 			const struct kernel_pipes_ops *ops, void *owner, const int fds[KERNEL_FDS],
 			struct err *e)
 {
-	*k = (struct kernel_pipes){ .loop = loop, .ops = ops, .owner = owner, .language = language };
-	k->idle = true;
+	*k = (struct kernel_pipes){ .loop = loop, .ops = ops, .owner = owner, .idle = true };
 	k->resume = (struct deferred){ .fn = on_resume, .arg = k };
 	k->slow = (struct timer){ .fn = on_slow, .arg = k };
 	k->rest = (struct timer){ .fn = on_rested, .arg = k };
@@ -512,11 +472,6 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct 
 	    (r = add(k, &k->streams[1], fds[KERNEL_FD_STDERR], EPOLLIN, on_stream, e)) < 0)
 		kernel_pipes_detach(k);
 	return r;
-}
-
-void kernel_pipes_share(struct kernel_pipes *k, struct kernel_share *share)
-{
-	k->share = share;
 }
 
 void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing)

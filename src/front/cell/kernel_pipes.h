@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "front/cell/language.h"
+#include "front/cell/kernel_share.h"
 #include "net/loop.h"
 
 #define KERNEL_LINE_MAX (16u << 20)
@@ -40,26 +40,10 @@ struct kernel_pipes_ops {
 	void (*drained)(struct kernel_pipes *k);
 };
 
-/*
- * The front's time that the control lines of one cell took. KERNEL_SHARE_TIMES times as long must
- * pass before it is forgotten; up to KERNEL_SHARE_BURST_NS may be owed without a rest, which is
- * twice the time for all displays that one execution may have.
- */
-#define KERNEL_SHARE_TIMES 8u
-#define KERNEL_SHARE_BURST_NS UINT64_C(3000000000)
-/* A kernel that begins an execution is forgiven this much: the lines that every execution has. */
-#define KERNEL_SHARE_GRANT_NS UINT64_C(1000000)
-
-struct kernel_share {
-	uint64_t owed_ns;
-	uint64_t at_ns; /* when owed_ns was computed */
-};
-
 struct kernel_pipes {
 	struct loop *loop;
 	const struct kernel_pipes_ops *ops;
 	void *owner;
-	const struct language *language;
 	struct watch in, out, streams[2]; /* the front's ends: in is written, the others are read */
 	struct buf line, pending;
 	size_t scanned;  /* bytes of line that have no newline */
@@ -71,7 +55,7 @@ struct kernel_pipes {
 	bool joined;       /* adopted: the former front may have read half of the first line */
 	uint32_t *writing; /* set to 1 while a message may be half written; or NULL */
 	struct deferred resume;
-	struct kernel_share own, *share; /* share: its cell's, or own */
+	struct kernel_share own, *share; /* share: own, or that of its cell; may be set */
 	uint64_t turn_ns;                /* processor time when the present turn began, or 0 */
 	bool resting;                    /* reads nothing until rest fires */
 	bool owing;                      /* rests because its cell owes time */
@@ -88,13 +72,10 @@ enum { KERNEL_FD_IN, KERNEL_FD_OUT, KERNEL_FD_STDOUT, KERNEL_FD_STDERR, KERNEL_F
  * kernel_pipes_attach() - Read and write the pipes of a kernel. Takes @fds, also on failure: then
  * they are closed.
  */
-int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct language *language,
+int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop,
 			const struct kernel_pipes_ops *ops, void *owner, const int fds[KERNEL_FDS],
 			struct err *e);
 void kernel_pipes_detach(struct kernel_pipes *k); /* close everything; idempotent */
-
-/* kernel_pipes_share() - Charge @share, borrowed, which the kernels of a cell have in common. */
-void kernel_pipes_share(struct kernel_pipes *k, struct kernel_share *share);
 
 /*
  * kernel_pipes_wake() - One more turn for a kernel that rests, because its execution is to end:

@@ -123,24 +123,15 @@ int token_load(const char *path, struct token_set *ret, struct err *e)
 	_fd_ int fd = private_open(path, e);
 	struct token_set set = { 0 };
 	size_t len = 0;
-	ssize_t n = 1;
 
 	if (fd < 0)
 		return fd;
-
-	char *text = malloc(FILE_MAX + 1);
+	char *text = fd_read_whole(fd, FILE_MAX, &len);
 
 	if (!text)
-		return err_set(e, -ENOMEM, "read it");
-	while (n > 0 && len <= FILE_MAX) {
-		n = read(fd, text + len, FILE_MAX + 1 - len);
-		if (n > 0)
-			len += (size_t)n;
-	}
-
-	int r = n < 0          ? err_set(e, -errno, "read it") :
-		len > FILE_MAX ? err_say(e, -E2BIG, "is larger than 1 MiB") :
-				 token_parse(text, len, &set, e);
+		return errno == EFBIG ? err_say(e, -E2BIG, "is larger than 1 MiB") :
+					err_set(e, -errno, "read it");
+	int r = token_parse(text, len, &set, e);
 
 	OPENSSL_cleanse(text, len);
 	free(text);

@@ -428,16 +428,9 @@ static void on_message(struct execution *x, struct kernel *s, const char *type, 
 
 /* ---- events of the cell -------------------------------------------------------------------- */
 
-static struct execution *running_in(const struct cell *r)
-{
-	const struct sandbox *s = r->holder;
-
-	return s->running ? s->head : NULL;
-}
-
 void execution_message(struct cell *r, struct kernel *kernel, const char *type, json_t *m)
 {
-	struct execution *x = running_in(r);
+	struct execution *x = sandbox_running(r->holder);
 
 	if (x && kernel->language == x->language)
 		on_message(x, kernel, type, m);
@@ -449,7 +442,7 @@ void execution_output(struct cell *r, struct kernel *kernel, enum kernel_stream 
 		      const char *data, size_t len)
 {
 	struct sandbox *s = r->holder;
-	struct execution *x = running_in(r);
+	struct execution *x = sandbox_running(r->holder);
 
 	metric_add(M_OUTPUT_BYTES, len);
 	if (x) {
@@ -463,7 +456,7 @@ void execution_output(struct cell *r, struct kernel *kernel, enum kernel_stream 
 
 void execution_drained(struct cell *r, struct kernel *kernel)
 {
-	struct execution *x = running_in(r);
+	struct execution *x = sandbox_running(r->holder);
 
 	if (x)
 		x->sandboxes->hooks->tools.drained(x, kernel);

@@ -142,6 +142,11 @@ static void let_in(struct sandbox *s)
 	}
 }
 
+struct execution *sandbox_running(const struct sandbox *s)
+{
+	return s->running ? s->head : NULL;
+}
+
 static void run_next(struct sandbox *s, struct execution *x)
 {
 	struct kernel *kernel = &s->cell->kernels[x->language->id];

@@ -247,6 +247,8 @@ void sandbox_no_cell(struct sandbox *s, const struct refusal *why);
  * end.
  */
 void sandbox_step(struct sandbox *s);
+/* sandbox_running() - The execution whose code the kernel has; or NULL. */
+struct execution *sandbox_running(const struct sandbox *s);
 /*
  * sandbox_want_cell() - Get a cell. A sandbox with limits, mounts or a workspace of its own gets a
  * cell that is made for it; others get one of the pool, now or when it is ready. Idempotent while

@@ -27,11 +27,6 @@
 
 /* ---- events of the cell -------------------------------------------------------------------- */
 
-static struct execution *running(struct sandbox *s)
-{
-	return s->running ? s->head : NULL;
-}
-
 static void on_kernel_ready(struct cell *r, struct kernel *kernel)
 {
 	(void)kernel;
@@ -63,7 +58,7 @@ static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing
 static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
 {
 	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
+	struct execution *x = sandbox_running(s);
 
 	s->epoch++;
 	sandbox_note(s);
@@ -77,7 +72,7 @@ static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
 static void on_usage(struct cell *r, const struct cell_usage *u)
 {
 	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
+	struct execution *x = sandbox_running(s);
 
 	if (x)
 		execution_usage(x, u);
@@ -86,7 +81,7 @@ static void on_usage(struct cell *r, const struct cell_usage *u)
 static void on_disk(struct cell *r, const struct init_disk *d)
 {
 	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
+	struct execution *x = sandbox_running(s);
 
 	if (x)
 		execution_disk(x, d);
@@ -133,7 +128,7 @@ void sandbox_renew(struct sandbox *s)
 static void on_gone(struct cell *r, const struct cell_usage *u)
 {
 	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
+	struct execution *x = sandbox_running(s);
 
 	leave_cell(s, r, u);
 	if (x)

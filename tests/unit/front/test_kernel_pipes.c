@@ -87,9 +87,7 @@ static void begin(struct kernel_of_test *t, uint64_t cost_ns)
 		ends[i] = p[i == KERNEL_FD_IN];
 		t->guest[i] = p[i != KERNEL_FD_IN];
 	}
-	assert_int_equal(kernel_pipes_attach(&t->k, &t->loop, &languages[LANG_PYTHON], &ops, t,
-					     ends, NULL),
-			 0);
+	assert_int_equal(kernel_pipes_attach(&t->k, &t->loop, &ops, t, ends, NULL), 0);
 	kernel_idle(&t->k, false);
 }
 
@@ -176,8 +174,8 @@ TEST(kernels_of_a_cell_have_one_share)
 
 	begin(&a, LONG_NS);
 	begin(&b, LONG_NS);
-	kernel_pipes_share(&a.k, &share);
-	kernel_pipes_share(&b.k, &share);
+	a.k.share = &share;
+	b.k.share = &share;
 	put(&a, KERNEL_FD_OUT, LINE, 1);
 	one_round(&a);
 	assert_true(share.owed_ns >= LONG_NS);
