@@ -100,10 +100,11 @@ def test_program_in_a_kernel_has_the_posture_of_a_command(daemon, command, lang)
 @pytest.mark.parametrize("lang", [pytest.param("python", id="python"), BASH, JAVASCRIPT, R])
 def test_program_in_a_kernel_has_its_three_descriptors(daemon, lang):
     pid = started_by_kernel(daemon, unique(), lang)
-    fds = descriptors(pid)
     if lang == "r":
         pytest.skip("base R has no way to mark descriptors close-on-exec: its children see the channel of their own sandbox")
-    assert set(fds) == {0, 1, 2}, fds
+    # A program that has just begun reads its libraries and locales.
+    assert wait_until(lambda: set(descriptors(pid)) == {0, 1, 2}), descriptors(pid)
+    fds = descriptors(pid)
     assert fds[0] == "/dev/null" and fds[1].startswith("pipe:") and fds[2].startswith("pipe:"), fds
 
 

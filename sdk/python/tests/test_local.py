@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_local.py - A daemon that is started on demand, and never left behind; and the content of the package."""
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -48,7 +47,6 @@ def gone(pids):
 
 
 def test_local(nowhere):
-    before = family(os.getpid())
     with caisson.Caisson.local() as c, caisson.Caisson.local() as same:
         assert c.health()["status"] == "healthy", "local() returned before its daemon served"
         assert c.execute("6 * 7").text == "42"
@@ -57,7 +55,7 @@ def test_local(nowhere):
         assert same.transport.place.path == c.transport.place.path, "the daemon is not shared in one process"
         c.create("x")
         assert same.list() == ["x"]
-        pids = set(family(os.getpid())) - set(before)
+        pids = family(c._daemon._lease.pid)
         assert len(pids) > 3
         c.close()
         assert same.list() == ["x"], "the daemon ended while a client used it"
@@ -66,11 +64,10 @@ def test_local(nowhere):
 
 @pytest.mark.slow
 def test_local_async(nowhere):
-    before = family(os.getpid())
 
     async def main():
         async with await caisson.AsyncCaisson.local() as c:
-            return (await c.run_python("print(6 * 7)")).stdout, set(family(os.getpid())) - set(before)
+            return (await c.run_python("print(6 * 7)")).stdout, family(c._daemon._lease.pid)
 
     out, pids = asyncio.run(main())
     assert out == "42\n" and gone(pids) and not list(nowhere.glob("caisson-sdk-*"))
