@@ -113,6 +113,9 @@ int files_write(const struct files_call *c, struct files_io *io)
 
 	if (exists && S_ISDIR(old.st_mode))
 		return EISDIR;
+	if (exists && S_ISREG(old.st_mode) && !(old.st_mode & 0222) &&
+	    !(c->q.flags & FILES_HAS_MODE))
+		return FILES_READ_ONLY;
 	r = draft_open(&d, dir);
 	if (r == 0)
 		r = draft_fill(&d, io);

@@ -10,6 +10,7 @@
 #ifndef CAISSON_WIRE_FILES_H
 #define CAISSON_WIRE_FILES_H
 
+#include <errno.h>
 #include <stdint.h>
 
 #define FILES_FRAME_MAX (64u << 10)
@@ -45,6 +46,9 @@ enum files_flag {
 	FILES_WHOLE = 1u << 6, /* TAR_OUT: links, pipes, attributes too (archive/tar_writer.h) */
 };
 #define FILES_FLAGS ((1u << 7) - 1)
+
+/* The errno of a WRITE without a mode over a file without a write bit. */
+#define FILES_READ_ONLY ETXTBSY
 
 enum files_frame_type {
 	FILES_F_STAT = 1, /* struct files_stat, name, target */

@@ -150,6 +150,16 @@ def test_modes_and_parents(box):
     assert get(box, "d/e/f").body == b"y"
 
 
+def test_read_only_file_stays(box):
+    put(box, "f", b"old", mode="444")
+    assert error(put(box, "f", b"new")) == (409, "read_only", "path")
+    assert get(box, "f").body == b"old" and stat(box, "f")["mode"] == "444"
+    assert put(box, "f", b"new", mode="444").status == 200
+    assert get(box, "f").body == b"new" and stat(box, "f")["mode"] == "444"
+    box.shell("chmod u+w f")
+    assert put(box, "f", b"newer").status == 200
+
+
 def test_file_without_a_size(box):
     r = get(box, "/proc/self/status")
     assert r.status == 200 and r.body.startswith(b"Name:\tcaisson-files\n") and "content-length" not in r.headers

@@ -44,7 +44,7 @@ const struct route routes_files[] = {
 				  "ETag of what is known already.", .example = "\"*\"")) },
 	{ "PUT", FILES, "files", FOR_SANDBOX(handle_file_write), &operation_write_file,
 	  RESPONSES(RESPONSE(200, "File", "Replaced."), RESPONSE(201, "File", "Made."),
-		    PATH_FAILURES("is_a_directory", RECORDED), FULL),
+		    PATH_FAILURES("is_a_directory read_only", RECORDED), FULL),
 	  .content = "application/octet-stream" },
 	{ "DELETE", FILES, "files", FOR_SANDBOX(handle_file_delete),
 	  OPERATION("delete_file", "Delete a file or a directory",

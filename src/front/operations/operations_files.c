@@ -36,7 +36,7 @@ const struct operation operation_write_file = {
 	.description =
 		"The body is the content, of any length. Atomic: until all of it is there, the "
 		"name has its old content or does not exist. A link is replaced itself, not what "
-		"it points to.",
+		"it points to. A read-only file stays as it is, unless `mode` is given.",
 	.tool_description =
 		"Write a file of a session, all of it at once: a reader sees the old content or "
 		"the new, never a part.",

@@ -300,7 +300,7 @@ _know(Conflict, "workspace_exists workspace_busy workspace_changing not_copy_on_
 _know(WorkspaceConflict, "workspace_conflict")
 _know(SandboxExists, "spec_conflict")
 _know(SandboxStopped, "sandbox_stopped sandbox_ended session_ended")
-_know(FileConflict, "directory_not_empty file_exists is_a_directory not_a_directory not_a_file")
+_know(FileConflict, "directory_not_empty file_exists is_a_directory not_a_directory not_a_file read_only")
 _know(ProcessEnded, "not_running stdin_closed")
 _know(StreamGone, "cursor_gone execution_gone")
 _know(Busy, "busy policy_busy rate_limited session_busy stdin_full too_many_processes too_many_readers "
