@@ -529,6 +529,8 @@ def bodies():
         "trailing bytes": (b'{"code":"1"} x', {400}),
         "second document": (b'{"code":"1"}{"code":"2"}', {400}),
         "trailing NUL": (b'{"code":"1"}\0', {400}),
+        "NUL after a number": (b'{"code":"1","timeout":5\0}', {400}),
+        "NUL after a word": (b'{"code":"1","stream":false\0}', {400}),
         "BOM": (b'\xef\xbb\xbf{"code":"1"}', {400}),
         "UTF-16": ('{"code":"1"}'.encode("utf-16"), {400}),
         "single quotes": (b"{'code':'1'}", {400}),

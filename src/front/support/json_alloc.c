@@ -4,6 +4,9 @@
  *
  * The reserve is a static array, so it costs only addresses until it is used. It is handed out from
  * one end, and starts anew when all of it is free again: values live as long as a request.
+ *
+ * No JSON text has a NUL byte. jansson skips one behind a number or a word (it takes the byte back,
+ * and then takes it for the end of its buffer), so such a text is refused here.
  */
 #include "front/support/json_alloc.h"
 
@@ -58,6 +61,22 @@ void json_alloc_setup(void)
 	json_set_alloc_funcs(json_alloc_malloc, json_alloc_free);
 }
 
+/* Report the NUL at @at as jansson reports a wrong character. */
+static void refuse_nul(const char *text, const char *at, json_error_t *e)
+{
+	static const char why[] = "NUL byte";
+
+	e->line = 1;
+	e->column = 1;
+	for (const char *c = text; c < at; c++) {
+		e->column = *c == '\n' ? 1 : e->column + 1;
+		e->line += *c == '\n';
+	}
+	e->position = (int)(at - text);
+	memcpy(e->text, why, sizeof(why));
+	e->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_invalid_syntax;
+}
+
 json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t *e)
 {
 	json_error_t ignored;
@@ -65,6 +84,13 @@ json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t
 	if (!e)
 		e = &ignored;
 	memset(e, 0, sizeof(*e));
+
+	const char *nul = memchr(text, '\0', len);
+
+	if (nul) {
+		refuse_nul(text, nul, e);
+		return NULL;
+	}
 	/* Also while the reserve is in use: malloc may still be failing. */
 	if (len > SMALL / NEED || reserve.used) {
 		void *probe = malloc(len * NEED);

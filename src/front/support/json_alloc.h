@@ -15,8 +15,8 @@
 /* json_alloc_setup() - Before the first value. */
 void json_alloc_setup(void);
 
-/* json_alloc_load() - json_loadb(). Without memory: NULL, and an empty text in @e. @e may be NULL.
- */
+/* json_alloc_load() - json_loadb(), which also refuses every NUL byte. Without memory: NULL, and an
+ * empty text in @e. @e may be NULL. */
 json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t *e);
 
 /* json_alloc_free() - Free a text of json_dumps(), which free() cannot. */

@@ -123,6 +123,42 @@ TEST(bad_text)
 	assert_int_equal(json_error_code(&e), json_error_premature_end_of_input);
 }
 
+/* A NUL is no JSON, wherever it stands; behind a number or a word jansson would skip it. The escape
+ * in a string is. */
+TEST(nul_bytes)
+{
+#define TEXT(s)                                                                                    \
+	{                                                                                          \
+		s, sizeof(s) - 1                                                                   \
+	}
+	static const struct {
+		const char *text;
+		size_t len;
+	} bad[] = {
+		TEXT("5\0"),         TEXT("{\"a\": 5\0}"), TEXT("{\"a\": 5\0, \"b\": 1}"),
+		TEXT("[1.5\0]"),     TEXT("[1\0002]"),     TEXT("[true\0]"),
+		TEXT("[null\0, 1]"), TEXT("{}\0"),         TEXT("\0{}"),
+		TEXT("[\"a\0b\"]"),  TEXT("{\0}"),
+	};
+	json_error_t e;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_null(json_alloc_load(bad[i].text, bad[i].len,
+					    JSON_DECODE_ANY | JSON_ALLOW_NUL, &e));
+		assert_string_not_equal(e.text, "");
+	}
+	assert_null(json_alloc_load("{\n\"a\": 5\0}", 10, 0, &e));
+	assert_int_equal(e.line, 2);
+	assert_int_equal(e.column, 7);
+	assert_int_equal(json_error_code(&e), json_error_invalid_syntax);
+
+	json_t *v = json_alloc_load("\"\\u0000\"", 8, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+
+	assert_int_equal(json_string_length(v), 1);
+	json_decref(v);
+#undef TEXT
+}
+
 int main(void)
 {
 #ifdef __SANITIZE_ADDRESS__
