@@ -6,17 +6,25 @@
  * sees a byte of the next request, and refuses framing that parsers disagree about. A chunk line is
  * 1*HEXDIG, optionally extensions (;name, ;name=value, ;name="value", no spaces), CRLF, at most
  * CHUNK_LINE_MAX bytes in all. Extensions are ignored; long and malformed ones are refused.
- * Trailers are refused (400). A body over its maximum is refused (413) when the chunk is announced,
- * not when it has arrived.
+ *
+ * Trailers are ignored, too: `name: value` lines in the grammar of a head, CHUNK_TRAILERS_MAX bytes
+ * in all (431). A trailer that would frame or route a message (Content-Length, Transfer-Encoding,
+ * Host) is refused: RFC 9110 (6.5.1) forbids it, and a parser that believed it would find another
+ * end.
+ *
+ * A body over its maximum is refused (413) when the chunk is announced, not when it has arrived.
  *
  * Pure, incremental and bounded, like prescan.h.
  *
  * Theory of operation: a state per place in `size [;extension] CRLF data CRLF`, until a chunk of
- * size zero, which only an empty line may follow. Data is skipped. Invariant: total and size <=
+ * size zero, which trailers and an empty line follow. Data is skipped. Invariant: total and size <=
  * max, which is clamped so that one more digit never overflows; a digit that makes the size exceed
- * the rest is refused at once.
+ * the rest is refused at once. line counts the bytes of the current line, then those of all
+ * trailers.
  */
 #include "net/prescan.h"
+
+#include <string.h>
 
 #include "base/num.h"
 #include "net/http_header.h"
@@ -34,7 +42,10 @@ enum state {
 	S_DATA,
 	S_DATA_CR,
 	S_DATA_LF,
-	S_LAST_CR,
+	S_TRAILER, /* the first byte of a trailer, or the CR of the last line */
+	S_TRAILER_NAME,
+	S_TRAILER_VALUE,
+	S_TRAILER_LF,
 	S_LAST_LF,
 	S_DONE,
 	S_BAD,
@@ -121,7 +132,54 @@ static enum chunks_result size_done(struct chunks *c, unsigned char b)
 		return bad(c, 400, "a chunk line does not end with CRLF");
 	c->total += c->size;
 	c->line = 0;
-	return next(c, c->size == 0 ? S_LAST_CR : S_DATA);
+	return next(c, c->size == 0 ? S_TRAILER : S_DATA);
+}
+
+static bool frames(const char *name, size_t len)
+{
+	static const char *const names[] = { "content-length", "transfer-encoding", "host" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+			return true;
+	return false;
+}
+
+static enum chunks_result in_trailer_name(struct chunks *c, unsigned char b)
+{
+	if (b == ':' && c->name_len > 0) {
+		if (c->name_len <= sizeof(c->name) && frames(c->name, c->name_len))
+			return bad(c, 400, "a trailer that frames or routes a message");
+		return next(c, S_TRAILER_VALUE);
+	}
+	if (!header_is_tchar(b))
+		return bad(c, 400, "a trailer after a chunked body is malformed");
+	if (c->name_len < sizeof(c->name))
+		c->name[c->name_len] = (char)(b >= 'A' && b <= 'Z' ? b | 0x20 : b);
+	c->name_len++;
+	return next(c, S_TRAILER_NAME);
+}
+
+static enum chunks_result in_trailer(struct chunks *c, unsigned char b)
+{
+	if (++c->line > CHUNK_TRAILERS_MAX)
+		return bad(c, 431, "the trailers after a chunked body are too large");
+	switch ((enum state)c->state) {
+	case S_TRAILER:
+		c->name_len = 0;
+		return b == '\r' ? next(c, S_LAST_LF) : in_trailer_name(c, b);
+	case S_TRAILER_NAME:
+		return in_trailer_name(c, b);
+	case S_TRAILER_VALUE:
+		if (b == '\r')
+			return next(c, S_TRAILER_LF);
+		if ((b < ' ' && b != '\t') || b == 0x7f)
+			return bad(c, 400, "a control byte in a trailer");
+		return CHUNKS_MORE;
+	default:
+		return b == '\n' ? next(c, S_TRAILER) :
+				   bad(c, 400, "a trailer does not end with CRLF");
+	}
 }
 
 static enum chunks_result scan_byte(struct chunks *c, unsigned char b)
@@ -145,9 +203,11 @@ static enum chunks_result scan_byte(struct chunks *c, unsigned char b)
 	case S_DATA_LF:
 		return b == '\n' ? next(c, S_SIZE_FIRST) :
 				   bad(c, 400, "a chunk does not end with CRLF");
-	case S_LAST_CR:
-		return b == '\r' ? next(c, S_LAST_LF) :
-				   bad(c, 400, "trailers after a chunked body are not accepted");
+	case S_TRAILER:
+	case S_TRAILER_NAME:
+	case S_TRAILER_VALUE:
+	case S_TRAILER_LF:
+		return in_trailer(c, b);
 	case S_LAST_LF:
 		if (b != '\n')
 			return bad(c, 400, "a chunked body does not end with CRLF");

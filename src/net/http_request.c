@@ -83,14 +83,6 @@ static const llhttp_settings_t head_settings = {
 	.on_headers_complete = on_headers_complete,
 };
 
-static int on_trailer(llhttp_t *p, const char *at, size_t len)
-{
-	(void)p;
-	(void)at;
-	(void)len;
-	return -1;
-}
-
 static int on_body(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_exchange *x = p->data;
@@ -105,12 +97,31 @@ static int on_message_complete(llhttp_t *p)
 	return 0;
 }
 
-/* For the body: then p->data is the exchange. */
+/* For the body: then p->data is the exchange. Trailers are parsed and dropped. */
 static const llhttp_settings_t body_settings = {
-	.on_header_field = on_trailer,
 	.on_body = on_body,
 	.on_message_complete = on_message_complete,
 };
+
+/*
+ * Tabs at the end of a value become spaces: neither is a part of the value (RFC 9112, 5), and
+ * llhttp accepts only spaces behind the two values that frame a message. The prescan has judged the
+ * same bytes, and a value that llhttp reads in another way than the prescan is refused below.
+ */
+static void blank_tails(char *head, size_t len)
+{
+	char *end = head + len, *tab = memchr(head, '\t', len);
+
+	while (tab) {
+		char *rest = tab;
+
+		while (rest < end && (*rest == ' ' || *rest == '\t'))
+			rest++;
+		if (rest < end && *rest == '\r')
+			memset(tab, ' ', (size_t)(rest - tab));
+		tab = memchr(rest, '\t', (size_t)(end - rest));
+	}
+}
 
 /* Let llhttp parse the head, and compare what it found with what the prescan found. */
 static int parse(struct http_conn *h, struct head *head, const char **ret_message)
@@ -121,8 +132,11 @@ static int parse(struct http_conn *h, struct head *head, const char **ret_messag
 	llhttp_init(p, HTTP_REQUEST, &head_settings);
 	p->data = head;
 
-	llhttp_errno_t r = llhttp_execute(p, h->in.data + h->off + scan->skipped,
-					  scan->head_len - scan->skipped);
+	char *text = h->in.data + h->off + scan->skipped;
+	size_t len = scan->head_len - scan->skipped;
+
+	blank_tails(text, len);
+	llhttp_errno_t r = llhttp_execute(p, text, len);
 
 	p->data = NULL;
 	if (r == HPE_INVALID_METHOD) {

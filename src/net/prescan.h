@@ -65,16 +65,19 @@ enum prescan_result prescan_feed(struct prescan *p, const char *data, size_t len
 /* ---- the framing of a chunked body: chunks.c ------------------------------------------------ */
 
 #define CHUNK_LINE_MAX 256
+#define CHUNK_TRAILERS_MAX 8192
 
 enum chunks_result { CHUNKS_MORE, CHUNKS_DONE, CHUNKS_BAD };
 
 struct chunks {
-	int status; /* of CHUNKS_BAD: 400, 413 */
+	int status; /* of CHUNKS_BAD: 400, 413, 431 */
 	const char *message;
 	uint64_t total; /* bytes announced so far, at most max */
 
 	uint64_t max, size; /* of the body; the rest of the chunk */
 	unsigned int state, line;
+	size_t name_len; /* of a trailer */
+	char name[20];   /* its beginning, in lower case */
 };
 
 void chunks_init(struct chunks *c, uint64_t body_max);

@@ -55,9 +55,25 @@ static const struct row {
 	{ "5\r\nhello\n0\r\n\r\n", 400, "longer", 5 },
 	{ "5\r\nhello\r0\r\n\r\n", 400, "CRLF", 5 },
 	{ "5\r\nhell\r\n0\r\n\r\n", 400, "longer", 5 },
-	{ "0\r\nX: y\r\n\r\n", 400, "trailers", 0 },
 	{ "0\r\n\rX", 400, "CRLF", 0 },
-	{ "0\r\n\n", 400, "trailers", 0 },
+	{ "0\r\n\n", 400, "trailer", 0 },
+
+	{ "0\r\nX: y\r\n\r\n", 0, "", 0 },
+	{ "2\r\nab\r\n0\r\nX:\r\nExpires: \t a, b\t \r\nHosts: h\r\n\r\n", 0, "", 2 },
+	{ "0\r\nX: y\r\n", -1, "", 0 },
+	{ "0\r\nX: y", -1, "", 0 },
+	{ "0\r\n X: y\r\n\r\n", 400, "malformed", 0 },
+	{ "0\r\n: y\r\n\r\n", 400, "malformed", 0 },
+	{ "0\r\nX\r\n\r\n", 400, "malformed", 0 },
+	{ "0\r\nX : y\r\n\r\n", 400, "malformed", 0 },
+	{ "0\r\nX: y\r\n z\r\n\r\n", 400, "malformed", 0 },
+	{ "0\r\nX: y\n\r\n", 400, "control", 0 },
+	{ "0\r\nX: y\rZ: a\r\n\r\n", 400, "CRLF", 0 },
+	{ "0\r\nX: \x01\r\n\r\n", 400, "control", 0 },
+	{ "0\r\nContent-Length: 9\r\n\r\n", 400, "frames", 0 },
+	{ "0\r\nX: y\r\ncOnTent-length:9\r\n\r\n", 400, "frames", 0 },
+	{ "0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "frames", 0 },
+	{ "0\r\nHost: h\r\n\r\n", 400, "frames", 0 },
 	{ "65\r\n", 413, "too large", 0 },
 	{ "ffffffffffffffff\r\n", 413, "too large", 0 },
 	{ "10000000000000005\r\n", 413, "too large", 0 },
@@ -120,6 +136,19 @@ TEST(long_lines)
 		chunks_init(&c, BODY_MAX);
 		assert_int_equal(chunks_feed(&c, text, (size_t)n, &used),
 				 name + 3 <= CHUNK_LINE_MAX ? CHUNKS_MORE : CHUNKS_BAD);
+	}
+	/* All trailers together: 6 bytes each, and the CR of the last line. */
+	for (size_t n = CHUNK_TRAILERS_MAX / 6 - 1; n <= CHUNK_TRAILERS_MAX / 6 + 1; n++) {
+		enum chunks_result r;
+
+		chunks_init(&c, BODY_MAX);
+		r = chunks_feed(&c, "0\r\n", 3, &used);
+		for (size_t i = 0; i < n && r == CHUNKS_MORE; i++)
+			r = chunks_feed(&c, "a: b\r\n", 6, &used);
+		if (r == CHUNKS_MORE)
+			r = chunks_feed(&c, "\r\n", 2, &used);
+		assert_int_equal(r, n * 6 + 1 <= CHUNK_TRAILERS_MAX ? CHUNKS_DONE : CHUNKS_BAD);
+		assert_int_equal(c.status, r == CHUNKS_DONE ? 0 : 431);
 	}
 	/* As many zeros as anybody likes are not a number either. */
 	memset(text, '0', sizeof(text));

@@ -40,6 +40,13 @@ static const struct row {
 	R(POST "Content-Length: 0\r\n\r\n", "200", OPEN, 1),
 	R(POST "Content-Length: 5\r\n\r\nhello" G, "200 200", OPEN, 2),
 	R(POST "Content-Length: 005 \r\n\r\nhello", "200", OPEN, 1),
+	R(POST "Content-Length: \t5 \t \r\n\r\nhello" G, "200 200", OPEN, 2),
+	R(POST "Content-Length:5\t\r\n\r\nhello" G, "200 200", OPEN, 2),
+	R(POST "Transfer-Encoding:\tchunked\t \r\n\r\n1\r\na\r\n0\r\n\r\n" G, "200 200", OPEN, 2),
+	R("GET / HTTP/1.1\r\nHost:\th\t\r\nConnection: close\t\r\n\r\n" SMUGGLED, "200", SHUT, 1),
+	R(CHUNKED "1\r\na\r\n0\r\nX: y\r\nExpires: \t b\t\r\nConnection: close\r\n\r\n" G,
+	  "200 200", OPEN, 2),
+	R(CHUNKED "0\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n" G, "200 200", OPEN, 2),
 	R(CHUNKED "0\r\n\r\n", "200", OPEN, 1),
 	R(CHUNKED "5\r\nhello\r\n6;a=b\r\n world\r\n0\r\n\r\n" G, "200 200", OPEN, 2),
 	R(CHUNKED "1;name\r\na\r\n0;name=\"v w\"\r\n\r\n", "200", OPEN, 1),
@@ -112,8 +119,9 @@ static const struct row {
 	R(CHUNKED " 0\r\n\r\n" SMUGGLED, "400", SHUT, 0),
 	R(CHUNKED "0;\nx\r\n\r\n" SMUGGLED, "400", SHUT, 0),
 	R(CHUNKED "0;x=\"\r\n\"\r\n\r\n" SMUGGLED, "400", SHUT, 0),
-	R(CHUNKED "0\r\nContent-Length: 5\r\n\r\n" SMUGGLED, "400", SHUT, 0),
-	R(CHUNKED "0\r\nX: y\r\n\r\n" SMUGGLED, "400", SHUT, 0),
+	R(CHUNKED "0\r\nContent-Length: 44\r\n\r\n" SMUGGLED, "400", SHUT, 0),
+	R(CHUNKED "0\r\nTransfer-Encoding: chunked\t\r\n\r\n" SMUGGLED, "400", SHUT, 0),
+	R(CHUNKED "0\r\nX: y\r\n z\r\n\r\n" SMUGGLED, "400", SHUT, 0),
 	R(CHUNKED "fffffffffffffffe\r\n" SMUGGLED, "413", SHUT, 0),
 	R(CHUNKED "10000000000000000\r\n" SMUGGLED, "413", SHUT, 0),
 	R(CHUNKED "3\r\nabc\r\n4e1e\r\n" SMUGGLED, "413", SHUT, 0), /* one byte over, with the first
@@ -295,6 +303,7 @@ TEST(giants)
 		/* Endless chunk lines. */
 		{ CHUNKED "1;", "e", 1 << 20, 400 },
 		{ CHUNKED, "0", 1 << 20, 400 },
+		{ CHUNKED "0\r\n", "a: b\r\n", 100000, 431 },
 	};
 	_buf_ struct buf b = BUF_INIT(64 << 20);
 
