@@ -1,39 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_display.py - Values become MIME bundles within their limits; IPython's names and matplotlib work without asking.
-
-Tests of the stand-ins and of figures run in processes of their own: they change the effect of `import`.
-"""
+"""test_display.py - Values become MIME bundles within their limits, and a kernel shows them."""
 import base64
 import json
 import math
-import os
-import subprocess
 import sys
-import textwrap
 
 import pytest
 
-from kernel_lib import GUEST, Kernel, interpreter
+from kernel_lib import GUEST, Kernel
+from python_lib import ARGV, needs_matplotlib
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(GUEST / "python"))
 
 from caisson_kernel import display, objects  # noqa: E402
 
-PYTHON = interpreter("python3", "/usr/bin/python3")
-ARGV = [PYTHON, "-I", "-B"]  # no bytecode into the source tree, but that of matplotlib is used
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def has(module):
-    """Whether the kernels' interpreter can import it; it need not be the one that runs these tests."""
-    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec(%r) is None)" % module
-    return subprocess.run([PYTHON, "-c", code]).returncode == 0
-
-
-needs_matplotlib = pytest.mark.skipif(not has("matplotlib"), reason="%s has no matplotlib" % PYTHON)
-needs_pandas = pytest.mark.skipif(not has("pandas"), reason="%s has no pandas" % PYTHON)
-without_ipython = pytest.mark.skipif(has("IPython"), reason="%s has a real IPython" % PYTHON)
 
 
 @pytest.fixture
@@ -90,6 +72,11 @@ def test_mimebundle_wins_over_the_single_methods():
     assert data == {"text/html": "<i>", "image/png": "eA==", "application/x+json": {"a": 1}, "text/latex": "$x$",
                     "text/plain": "thing"}
     assert metadata == {"k": 1}
+
+
+def test_media_types_of_libraries_have_any_json():
+    data = {"application/vnd.vegalite.v6.json": {"mark": "bar"}, "application/vnd.x+json": "", "application/vnd.y": [1]}
+    assert display.bundle(obj(_repr_mimebundle_=data))[0] == {**data, "text/plain": "thing"}
 
 
 def test_none_means_no_such_representation():
@@ -157,6 +144,40 @@ def test_lone_surrogates_become_escapes():
     json.dumps(data, ensure_ascii=False).encode("utf-8")
 
 
+def test_what_is_left_out_is_told():
+    assert display.measured("x")[2] is False and display.measured("x" * (2 << 20))[2] is True
+    assert display.measured(obj(_repr_html_="x" * (9 << 20)))[2] is True
+    assert display.measured(obj(_repr_mimebundle_={"text/plain": "t", display.WIDGET: {"model_id": "1"}}))[2] is False
+
+
+def test_include_and_exclude():
+    thing = obj(_repr_html_="<b>", _repr_latex_="$x$", _repr_mimebundle_={"text/markdown": "*m*"})
+    assert display.bundle(thing, include=["text/html"])[0] == {"text/html": "<b>"}
+    assert set(display.bundle(thing, exclude=["text/html", "text/markdown"])[0]) == {"text/latex", "text/plain"}
+
+
+def test_pretty_printers():
+    class Pretty:
+        def _repr_pretty_(self, printer, cycle):
+            with printer.group(2, "<", ">"):
+                printer.text("one,")
+                printer.breakable()
+                printer.pretty([2])
+
+    class Child(Pretty):
+        def __repr__(self):
+            return "child"
+    assert display.bundle(Pretty())[0] == {"text/plain": "<one, [2]>"}
+    assert display.bundle(Child())[0] == {"text/plain": "child"}  # its own repr() is nearer
+
+
+def test_numbers_of_numpy_are_json():
+    class Number:
+        def tolist(self):
+            return 7
+    assert display.bundle(obj(_repr_json_={"a": Number()}))[0]["application/json"] == {"a": 7}
+
+
 def test_registered_functions(monkeypatch):
     class Thing:
         pass
@@ -204,6 +225,38 @@ def test_display_raw_and_metadata(sent):
         display.display("text", raw=True)
 
 
+def test_display_of_nothing_is_a_place_for_updates(sent):
+    handle = display.display(display_id=True)
+    handle.update("x")
+    assert [(m["data"], m["display_id"], m["update"]) for m, _ in sent] == [
+        ({}, handle.display_id, False), ({"text/plain": "'x'"}, handle.display_id, True)]
+
+
+def test_publish_takes_the_arguments_of_ipython(sent):
+    display.publish({"text/html": "<b>"}, {"text/html": {"isolated": True}}, "source", transient={"display_id": "d", "other": 1}, update=True)
+    display.publish(data={"text/plain": "t"}, metadata=None, transient=None)
+    display.display(1, transient={"display_id": "e"})
+    seen = [(m["data"], m["metadata"], m["display_id"], m["update"]) for m, _ in sent]
+    assert seen == [({"text/html": "<b>"}, {"text/html": {"isolated": True}}, "d", True), ({"text/plain": "t"}, {}, None, False),
+                    ({"text/plain": "1"}, {}, "e", False)]
+
+
+def test_metadata_of_display_is_merged(sent):
+    display.display(obj(_repr_png_=(b"x", {"width": 3, "height": 4})), metadata={"image/png": {"width": 9}, "k": 1})
+    assert sent[0][0]["metadata"] == {"image/png": {"width": 9, "height": 4}, "k": 1}
+
+
+def test_displays_tell_what_is_left_out(sent):
+    display.display("x" * (2 << 20), 1)
+    display.publish({"text/html": "x" * (9 << 20)})
+    assert [m.get("truncated") for m, _ in sent] == [True, None, True]
+
+
+def test_a_widget_shows_its_text(sent):
+    display.display(obj(_repr_mimebundle_={"text/plain": "IntSlider(value=1)", display.WIDGET: {"model_id": "1"}}))
+    assert sent[0][0]["data"] == {"text/plain": "IntSlider(value=1)\n(widgets are not shown: this kernel has no comms)"}
+
+
 def test_objects_may_show_themselves(sent):
     class Self:
         def _ipython_display_(self):
@@ -236,6 +289,15 @@ def test_nothing_happens_without_a_kernel(monkeypatch):
     (objects.JSON('{"a": 1}'), "application/json", {"a": 1}),
     (objects.JSON([1]), "application/json", [1]),
     (objects.Javascript("1"), "application/javascript", "1"),
+    (objects.GeoJSON({"type": "Point"}), "application/geo+json", {"type": "Point"}),
+    (objects.Latex("$x$"), "text/latex", "$x$"),
+    (objects.SVG("<svg/>"), "image/svg+xml", "<svg/>"),
+    (objects.Pretty("a\nb"), "text/plain", "a\nb"),
+    (objects.Code("a < b"), "text/html", "<pre><code>a &lt; b</code></pre>"),
+    (objects.Code("a < b"), "text/plain", "a < b"),
+    (objects.YouTubeVideo("id", start=3), "text/html", '<iframe width="400" height="300" src="https://www.youtube.com/embed/id?start=3" '
+     'frameborder="0" allowfullscreen></iframe>'),
+    (objects.FileLink("/nowhere"), "text/html", "There is no file <code>/nowhere</code>."),
     (objects.Image(b"\xff\xd8\xff"), "image/jpeg", "/9j/"),
     (objects.Image(b"GIF8", format="png"), "image/gif", "R0lGOA=="),
     (objects.Image(url="http://h/a.png?a&b", width=3), "text/html", '<img src="http://h/a.png?a&amp;b" width="3"/>'),
@@ -259,235 +321,21 @@ def test_display_classes_read_files(tmp_path):
     assert display.bundle(objects.SVG(filename=str(tmp_path / "s.svg")))[0]["image/svg+xml"] == "<svg/>"
     assert 'src="data:audio/mpeg;base64,SUQz"' in display.bundle(objects.Audio(str(tmp_path / "a.mp3")))[0]["text/html"]
     assert "data:audio/wav;base64,UklGR" in display.bundle(objects.Audio([0, 1, -1], rate=8000))[0]["text/html"]
+    assert "data:audio/wav;base64,UklGR" in display.bundle(objects.Audio([[0, 1], [1, 0]], rate=8000))[0]["text/html"]
+    with pytest.raises(ValueError):
+        objects.Audio([0, 2], rate=8000, normalize=False)
+    (tmp_path / "r.html").write_text("<p>")
+    assert objects.HTML(str(tmp_path / "r.html"))._repr_html_() == "<p>"  # text that is a path stands for the file
+    assert objects.SVG(str(tmp_path / "s.svg")).data == "<svg/>" and objects.HTML("a\0b").data == "a\0b"
+    assert display.bundle(objects.FileLinks(tmp_path))[0]["text/html"].count("<a href=") == 4
     with pytest.raises(FileNotFoundError):
         objects.Image(str(tmp_path / "nothing.png"))
 
 
-# The stand-ins, in an interpreter of their own
-
-
-@pytest.fixture
-def script():
-    def run(code, path=(), env=None, prepare="standins.install()"):
-        """Run code with the stand-ins installed; returns its output. `sent` has the messages."""
-        head = """
-            import sys
-            sys.path[:0] = %r
-            from caisson_kernel import display as _d, standins
-            sent = []
-            _d.sender = lambda message, ack: sent.append(message)
-            %s
-            """ % ([str(p) for p in path] + [str(GUEST / "python")], prepare)
-        done = subprocess.run([*ARGV, "-W", "error", "-c", textwrap.dedent(head) + textwrap.dedent(code)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
-                              env=dict({k: v for k, v in os.environ.items() if k != "MPLBACKEND"}, **(env or {})))
-        assert done.returncode == 0 and done.stderr == "", done.stderr
-        return done.stdout.strip()
-    return run
-
-
-@without_ipython
-def test_stand_ins(script):
-    assert script("""
-        assert "IPython" not in sys.modules
-        from IPython.display import (display, HTML, Image, Markdown, JSON, SVG, Latex, Javascript, clear_output,
-                                     update_display, Audio, Video)
-        from IPython.core.display import display as display2, HTML as HTML2
-        from IPython import get_ipython, display as module
-        import IPython
-        assert IPython.version_info >= (8,) and IPython.lib.pretty.pretty([1]) == "[1]"
-        assert IPython.display.HTML is HTML is HTML2 is module.HTML and display is display2
-        display(HTML("<b>"))
-        clear_output()
-        print([m.get("data", {}).get("text/html") for m in sent])
-        try:
-            import IPython.nbextensions
-        except ImportError as exc:
-            print(exc)
-        """) == "['<b>', None]\nNo module named 'IPython.nbextensions'"
-
-
-@without_ipython
-def test_stand_in_shell(script):
-    assert script("""
-        get_ipython().system("echo hi")
-        x = 4
-        assert get_ipython().getoutput("echo {x}") == ["4"]
-        assert get_ipython().run_line_magic("time", "x + 1") == 5
-        get_ipython().run_line_magic("matplotlib", "inline")
-        get_ipython().magic("time x = 6")
-        assert x == 6
-        assert get_ipython().run_cell_magic("time", "", "x") == 6
-        from IPython.core.magic import register_line_magic, register_cell_magic
-        @register_line_magic
-        def twice(line): return line * 2
-        @register_cell_magic("other")
-        def f(line, cell): return cell
-        assert get_ipython().run_line_magic("twice", "ab") == "abab"
-        assert get_ipython().run_cell_magic("other", "", "c") == "c"
-        """).splitlines()[0] == "hi"
-
-
-def test_a_real_ipython_is_used_and_pointed_at_the_kernel(script, tmp_path):
-    core = tmp_path / "IPython" / "core"
-    core.mkdir(parents=True)
-    (tmp_path / "IPython" / "__init__.py").write_text("real = True\nfrom .core.getipython import get_ipython\n")
-    (tmp_path / "IPython" / "display.py").write_text("from .core.display_functions import *\nclass HTML: real = True\n")
-    (core / "__init__.py").touch()
-    (core / "display_functions.py").write_text("def display(*a): raise SystemError\ndef other(): pass\n")
-    (core / "getipython.py").write_text("def get_ipython(): return None\n")
-    assert script("""
-        from IPython.display import display, HTML, other
-        import IPython, IPython.core.display_functions as m
-        assert IPython.real and HTML.real and m.__file__ and not hasattr(m, "clear_output")
-        assert type(m.__loader__).__name__ == type(m.__spec__.loader).__name__ == "SourceFileLoader"
-        display(3)
-        assert IPython.get_ipython().run_line_magic
-        try:
-            import IPython.lib.pretty
-        except ImportError:
-            print("no stand-in", len(sent))
-        """, path=[tmp_path]) == "no stand-in 1"
-
-
-def test_modules_loaded_before_are_patched(script, tmp_path):
-    core = tmp_path / "IPython" / "core"
-    core.mkdir(parents=True)
-    for name in ("", "core/"):
-        (tmp_path / "IPython" / (name + "__init__.py")).touch()
-    (core / "display_functions.py").write_text("def display(*a): raise SystemError\n")
-    script("""
-        import IPython.core.display_functions as m
-        standins.install()
-        standins.install()
-        m.display(3)
-        assert len(sent) == 1 and sys.meta_path.count(standins.Finder) == 1
-        """, path=[tmp_path], prepare="")
-
-
-# Figures
-
-
-@needs_matplotlib
-def test_figures_without_any_call(script):
-    assert script("""
-        import base64, contextlib, io, matplotlib.pyplot as plt
-        plt.plot([1, 2])
-        plt.figure()
-        plt.plot([3])
-        plt.figure()  # empty: nothing to show
-        _d.flush_figures()
-        assert all(base64.b64decode(m["data"]["image/png"]).startswith(b"\\x89PNG") for m in sent)
-        print(len(sent), plt.get_fignums(), sent[0]["data"]["text/plain"])
-        _d.flush_figures()
-        assert len(sent) == 2
-        figure, axes = plt.subplots()
-        axes.text(1e7, 1e7, "far away", clip_on=False)  # cannot be drawn: says so, and is closed
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            _d.flush_figures()
-        assert len(sent) == 2 and plt.get_fignums() == [] and "Figure failed: " in said.getvalue()
-        """) == "2 [] <Figure size 640x480 with 1 Axes>"
-
-
-@needs_matplotlib
-def test_formats_of_figures(script):
-    assert script("""
-        import base64, struct, matplotlib.pyplot as plt
-        def shown(*formats):
-            _d.set_figure_formats(formats)
-            del sent[:]
-            plt.plot([1, 2])
-            plt.show()
-            return sent[0]["data"], sent[0]["metadata"]
-        data, _ = shown("svg")
-        assert "<svg" in data["image/svg+xml"] and "image/png" not in data
-        data, _ = shown("png")
-        size = struct.unpack_from(">2I", base64.b64decode(data["image/png"]), 16)
-        data, metadata = shown("retina")
-        twice = struct.unpack_from(">2I", base64.b64decode(data["image/png"]), 16)
-        assert "image/svg+xml" not in data and abs(twice[0] - 2 * size[0]) < 8
-        assert metadata["image/png"] == {"width": twice[0] // 2, "height": twice[1] // 2}
-        print("ok")
-        """) == "ok"
-
-
-@needs_matplotlib
-def test_show_displays_and_closes(script):
-    assert script("""
-        import matplotlib, matplotlib.pyplot as plt
-        assert matplotlib.get_backend() == "module://caisson_kernel.backend"
-        plt.plot([1])
-        plt.show()
-        assert len(sent) == 1 and plt.get_fignums() == []
-        figure, axes = plt.subplots()
-        axes.plot([1])
-        figure.show()
-        plt.show(block=False)
-        assert len(sent) == 2  # the same picture only once
-        figure, axes = plt.subplots()
-        axes.plot([1])
-        _d.display(figure)
-        axes.set_title("changed")
-        _d.flush_figures()
-        assert len(sent) == 4
-        matplotlib.use("agg")
-        plt.plot([1])
-        _d.flush_figures()
-        print(len(sent))
-        """) == "5"
-
-
-@needs_matplotlib
-def test_backend_and_the_environment_of_other_programs(script):
-    assert script("""
-        import os, subprocess
-        from IPython import get_ipython
-        import matplotlib, matplotlib.pyplot as plt
-        subprocess.run([sys.executable, "-c", "import matplotlib.pyplot as p; p.plot([1])"], check=True)
-        print(matplotlib.get_backend(), os.environ["MPLBACKEND"])
-        """, env={"MPLBACKEND": "module://caisson_kernel.backend"}) == "module://caisson_kernel.backend agg"
-
-
-@needs_matplotlib
-def test_backend_chosen_by_the_user_stays(script):
-    assert script("import matplotlib\nprint(matplotlib.get_backend().lower())", env={"MPLBACKEND": "svg"}) == "svg"
-
-
-@needs_matplotlib
-def test_backend_by_its_name_alone_from_inside_a_zip(script, tmp_path):
-    import zipfile
-    with zipfile.ZipFile(tmp_path / "kernel.pyz", "w") as z:
-        for path in sorted((GUEST / "python" / "caisson_kernel").glob("*.py")):
-            z.write(path, "caisson_kernel/" + path.name)
-    assert script("""
-        import caisson_kernel, matplotlib.pyplot as plt
-        plt.plot([1])
-        plt.show()
-        print(len(sent), "kernel.pyz" in caisson_kernel.__file__)
-        """, path=[tmp_path / "kernel.pyz"], env={"MPLBACKEND": "module://caisson_kernel.backend"}, prepare="") == "1 True"
-
-
-@needs_matplotlib
-def test_a_preloaded_pyplot_gets_the_backend(script):
-    assert script("""
-        import matplotlib, matplotlib.pyplot as plt
-        standins.install()
-        plt.switch_backend = None  # a forked kernel does it again, and that must cost nothing
-        standins.install()
-        plt.plot([1])
-        plt.show()
-        print(len(sent), matplotlib.get_backend())
-        """, prepare="") == "1 module://caisson_kernel.backend"
-
-
-@needs_pandas
-def test_pandas_and_numpy(script):
-    script("""
-        import pandas, numpy
-        data, _ = _d.bundle(pandas.DataFrame({"a": [1]}))
-        assert set(data) == {"text/html", "text/plain"} and "<table" in data["text/html"]
-        assert _d.bundle(numpy.arange(3))[0] == {"text/plain": "array([0, 1, 2])"}
-        """)
+def test_progress_bar(sent):
+    assert list(objects.ProgressBar(2)) == [0, 1]
+    assert [(m["update"], m["data"]["text/plain"][-3:]) for m, _ in sent] == [(False, "0/2"), (True, "0/2"), (True, "1/2"), (True, "2/2")]
+    assert len({m["display_id"] for m, _ in sent}) == 1 and 'max="2" value="2"' in sent[-1][0]["data"]["text/html"]
 
 
 # A whole kernel
@@ -518,7 +366,37 @@ def test_kernel_results(kernel):
     assert len(kernel.run("'x' * (3 << 20)").text) < (1 << 20) + 100
 
 
-@without_ipython
+def test_kernel_tells_what_is_left_out(kernel):
+    assert kernel.run("'x' * (3 << 20)").result["truncated"] is True
+    r = kernel.run("display('x' * (3 << 20)); 'x'")
+    assert r.displays[0]["truncated"] is True and "truncated" not in r.result
+
+
+def test_kernel_shows_every_expression_if_asked(start_python):
+    kernel = start_python()
+    kernel.run("from IPython.core.interactiveshell import InteractiveShell\nInteractiveShell.ast_node_interactivity = 'all'")
+    r = kernel.run("1\nx = 5\nx\nNone\nx + 1;\nawait __import__('asyncio').sleep(0, 7)\nx + 2")
+    assert ([m["data"]["text/plain"] for m in r.displays], r.text) == (["1", "5", "7"], "7")
+    assert kernel.run("%config InteractiveShell.ast_node_interactivity = 'last_expr_or_assign'\n1\ny = 3").text is None
+    r = kernel.run("1\ny = 3")
+    assert (r.text, r.displays) == ("3", [])
+    kernel.run("%config InteractiveShell.ast_node_interactivity = 'none'")
+    assert kernel.run("1").result is None
+    r = kernel.run("%config InteractiveShell.ast_node_interactivity = 'some'")
+    assert r.status == "error" and "not 'some'" in r.error["value"]
+
+
+def test_kernel_events(start_python):
+    kernel = start_python()
+    kernel.run("ip = get_ipython()\nip.events.register('pre_run_cell', lambda info: print('before', info.raw_cell))\n"
+               "ip.events.register('post_run_cell', lambda result: print('after', result.success, result.result))\n"
+               "def bad(): raise ValueError('mine')\nip.events.register('post_execute', bad)")
+    r = kernel.run("40 + 2")
+    assert (r.stdout, r.text, r.status) == ("before 40 + 2\nafter True 42\n", "42", "ok") and "ValueError: mine" in r.stderr
+    r = kernel.run("ip.events.unregister('post_execute', bad); 1/0")
+    assert r.stdout.endswith("after False None\n") and r.status == "error" and "mine" not in r.stderr
+
+
 def test_kernel_ipython_imports(kernel):
     r = kernel.run("from IPython.display import HTML, clear_output\nclear_output()\nHTML('<i>')")
     assert r.result["data"]["text/html"] == "<i>" and r.messages[0] == {"type": "clear_output", "wait": False}

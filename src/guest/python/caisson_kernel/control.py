@@ -151,12 +151,11 @@ class Channel:
 
     # Conversations.
 
-    def display(self, data, metadata=None, display_id=None, update=False):
-        """Show a MIME bundle; return when the host has it, so that text printed later cannot overtake it."""
+    def display(self, message):
+        """Send a message with a MIME bundle; return when the host has it, so that text printed later cannot overtake it."""
         if not self.mine:
             return
-        line = wire.bounded({"type": "display", "data": data, "metadata": metadata or {}, "display_id": display_id,
-                             "update": bool(update)})
+        line = wire.bounded(message)
         with interrupts.shield:
             self._displays += 1
             number = self._displays

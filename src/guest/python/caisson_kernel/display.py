@@ -2,15 +2,15 @@
 """display.py - Values become MIME bundles, and bundles become messages.
 
 Theory of operation. bundle() asks a value for its representations, in the way notebooks made common:
-`_repr_mimebundle_`, then one `_repr_*_` method or registered function per MIME type, and repr() for text/plain. User
-code computes all of these, and may fail, so:
+`_repr_mimebundle_`, then one `_repr_*_` method or registered function per MIME type (formatters.py). User code computes all
+of these, and may fail, so:
 
 - A representation that raises, or has the wrong type, is left out and one line on stderr reports it;
   a failing repr() becomes a note in text/plain. Nothing but an interrupt or an exit leaves
   bundle() as an exception.
 - The result is plain JSON: bytes are base64, text holds no lone surrogates, NaN is refused.
 - Sizes are bounded here, before anything is sent: text/plain is cut after TEXT_MAX bytes, a bundle
-  whose JSON is over BUNDLE_MAX bytes is replaced by a line of text.
+  whose JSON is over BUNDLE_MAX bytes is replaced by a line of text. The message then has `truncated`.
 
 An object with `_ipython_display_` shows itself; its bundle is empty, which means "nothing to send".
 
@@ -28,10 +28,11 @@ import struct
 import sys
 import weakref
 
+from .formatters import formatters, mimebundle, shows_itself
+
 TEXT_MAX = 1 << 20
 BUNDLE_MAX = 8 << 20
 WIDGET = "application/vnd.jupyter.widget-view+json"
-CANARY = "_caisson_canary_method_that_no_class_has_"
 
 sender = None  # the kernel's function (message: dict, ack: bool) -> None
 
@@ -70,87 +71,6 @@ def _complain(obj, what, problem):
         pass
 
 
-def _method(obj, name):
-    """A method that the object really has. Classes show as themselves, and objects that have every attribute (mocks, remote
-    proxies) have no representations of their own."""
-    if isinstance(obj, type):
-        return None
-    try:
-        if getattr(obj, CANARY, None) is not None:
-            return None
-        method = getattr(obj, name, None)
-    except Exception:
-        return None
-    return method if callable(method) else None
-
-
-class Formatter:
-    """The representation of values as one MIME type: registered functions first, then the method."""
-
-    def __init__(self, mime=None, method=None):
-        self.mime, self.method = mime, method
-        self.type_printers, self.deferred_printers = {}, {}
-
-    def for_type(self, cls, func=None):
-        """Register func for a class, or for its dotted name; return what was registered before."""
-        if isinstance(cls, str):
-            return self.for_type_by_name(*cls.rpartition(".")[::2], func)
-        old = self.type_printers.get(cls)
-        if func is not None:
-            self.type_printers[cls] = func
-        return old
-
-    def for_type_by_name(self, module, name, func=None):
-        old = self.deferred_printers.get((module, name))
-        if func is not None:
-            self.deferred_printers[(module, name)] = func
-        return old
-
-    def pop(self, cls, default=None):
-        return self.type_printers.pop(cls, default)
-
-    def lookup(self, obj):
-        for cls in type(obj).__mro__:
-            named = (getattr(cls, "__module__", None), cls.__name__)
-            func = self.type_printers.get(cls) or self.deferred_printers.get(named)
-            if func is not None:
-                return func
-        return None
-
-    def __call__(self, obj):
-        func = self.lookup(obj)
-        if func is not None:
-            return func(obj)
-        method = _method(obj, self.method) if self.method else None
-        return method() if method else None
-
-
-class PlainFormatter(Formatter):
-    """text/plain: repr(), or a registered function that writes to a pretty printer as IPython's do."""
-
-    class Printer(list):
-        text = list.append
-
-        def pretty(self, obj):
-            self.append(repr(obj))
-
-    def __call__(self, obj):
-        func = self.lookup(obj)
-        if func is None:
-            return repr(obj)
-        printer = self.Printer()
-        func(obj, printer, False)
-        return "".join(printer)
-
-
-formatters = {mime: Formatter(mime, method) for mime, method in (
-    ("text/html", "_repr_html_"), ("text/markdown", "_repr_markdown_"), ("image/svg+xml", "_repr_svg_"),
-    ("image/png", "_repr_png_"), ("image/jpeg", "_repr_jpeg_"), ("application/pdf", "_repr_pdf_"),
-    ("text/latex", "_repr_latex_"), ("application/json", "_repr_json_"),
-    ("application/javascript", "_repr_javascript_"))}
-formatters["text/plain"] = PlainFormatter("text/plain")
-
-
 def clean(text):
     """Text that UTF-8 can carry: a lone surrogate becomes its escape."""
     try:
@@ -167,14 +87,26 @@ def cut(text):
     return "%s\n<... cut here: %d bytes in all>" % (data[:TEXT_MAX].decode("utf-8", "ignore"), len(data))
 
 
+def _nearest(value):
+    """For json.dumps: numbers and arrays of numpy."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError("%s has no form in JSON" % type(value).__name__)
+
+
+def plain_json(value):
+    """A copy of a value that is plain JSON; raises TypeError or ValueError if it has no such form."""
+    return json.loads(json.dumps(value, allow_nan=False, default=_nearest))
+
+
 def encode(mime, value):
     """The value as the message carries it; raises TypeError or ValueError if it has no such form."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return binascii.b2a_base64(bytes(value), newline=False).decode("ascii")
-    if mime == "application/json" or mime.endswith("+json"):
+    if mime.endswith("json") or mime.startswith("application/") and not isinstance(value, str):
         if mime == "application/json" and isinstance(value, str):
             value = json.loads(value)
-        return json.loads(json.dumps(value, allow_nan=False))
+        return plain_json(value)
     if not isinstance(value, str):
         raise TypeError("%s must be text or bytes, not %s" % (mime, type(value).__name__))
     return clean(value)
@@ -205,36 +137,42 @@ def _add(obj, data, metadata, mime, value):
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
         value, extra = value
         if extra:
-            metadata[mime] = json.loads(json.dumps(extra, allow_nan=False))
+            metadata[mime] = plain_json(extra)
     if value is not None:
         data[mime] = encode(mime, value)
 
 
-def _collect(obj, data, metadata):
+def _collect(obj, data, metadata, include, exclude):
     """The answer of `_repr_mimebundle_`, which takes precedence over the single representations."""
-    method = _method(obj, "_repr_mimebundle_")
+    method = mimebundle.finds(obj)
     if method is None:
         return
-    answer = method(include=None, exclude=None)
+    answer = method(include=include, exclude=exclude)
     found, extra = answer if isinstance(answer, tuple) else (answer, {})
     for mime, value in (found or {}).items():
-        _add(obj, data, metadata, str(mime), value)
-    metadata.update(json.loads(json.dumps(extra or {}, allow_nan=False)))
+        if _wanted(mime, include, exclude):
+            _add(obj, data, metadata, str(mime), value)
+    metadata.update(plain_json(extra or {}))
 
 
-def bundle(obj):
-    """(data, metadata) of a value; both empty if the object has shown itself."""
+def _wanted(mime, include, exclude):
+    return not (include and mime not in include or exclude and mime in exclude)
+
+
+def measured(obj, include=None, exclude=None):
+    """(data, metadata, whether something was left out) of a value; empty if the object has shown itself. include, exclude:
+    MIME types."""
     data, metadata = {}, {}
-    shows_itself = _method(obj, "_ipython_display_")
+    show = shows_itself.finds(obj)
     try:
-        if shows_itself:
-            shows_itself()
-            return data, metadata
-        _collect(obj, data, metadata)
+        if show:
+            show()
+            return data, metadata, False
+        _collect(obj, data, metadata, include, exclude)
     except Exception as exc:
-        _complain(obj, "_ipython_display_" if shows_itself else "_repr_mimebundle_", explain(exc))
+        _complain(obj, "_ipython_display_" if show else "_repr_mimebundle_", explain(exc))
     for mime, formatter in list(formatters.items()):
-        if mime in data:
+        if mime in data or not _wanted(mime, include, exclude):
             continue
         try:
             _add(obj, data, metadata, mime, formatter(obj))
@@ -243,9 +181,16 @@ def bundle(obj):
                 data[mime] = clean("<%s: repr() failed: %s>" % (type(obj).__name__, explain(exc)))
             else:
                 _complain(obj, getattr(formatter, "method", mime), explain(exc))
-    if isinstance(data.get("text/plain"), str):
-        data["text/plain"] = cut(data["text/plain"])
-    return limit(data, metadata)
+    text = short = data.get("text/plain")
+    if isinstance(text, str):
+        data["text/plain"] = short = cut(text)
+    kept, metadata = limit(data, metadata)
+    return kept, metadata, kept is not data or short is not text
+
+
+def bundle(obj, include=None, exclude=None):
+    """(data, metadata) of a value; both empty if the object has shown itself."""
+    return measured(obj, include, exclude)[:2]
 
 
 class DisplayHandle:
@@ -264,27 +209,44 @@ class DisplayHandle:
         update_display(obj, display_id=self.display_id, **options)
 
 
-def publish(data, metadata=None, display_id=None, update=False):
-    """Send a finished bundle as a display."""
-    data, metadata = limit({str(m): encode(str(m), v) for m, v in data.items()},
-                           json.loads(json.dumps(metadata or {}, allow_nan=False)))
-    send({"type": "display", "data": data, "metadata": metadata, "display_id": display_id,
-          "update": bool(update)}, True)
+def publish(data, metadata=None, source=None, *, transient=None, update=False, truncated=False, **_options):
+    """Send a finished bundle as a display. source is ignored, as in IPython; of transient, display_id counts."""
+    given = {str(m): encode(str(m), v) for m, v in data.items()}
+    data, metadata = limit(given, plain_json(metadata or {}))
+    display_id = (transient or {}).get("display_id")
+    message = {"type": "display", "data": data, "metadata": metadata,
+               "display_id": None if display_id is None else str(display_id), "update": bool(update)}
+    if truncated or data is not given:
+        message["truncated"] = True
+    send(message, True)
 
 
-def display(*objs, display_id=None, update=False, raw=False, metadata=None, clear=False, **_options):
+def _merged(first, second):
+    """Both dictionaries in one; where both have a key, the second counts, and dictionaries are merged."""
+    out = dict(first)
+    for key, value in second.items():
+        both = isinstance(out.get(key), dict) and isinstance(value, dict)
+        out[key] = _merged(out[key], value) if both else value
+    return out
+
+
+def display(*objs, include=None, exclude=None, metadata=None, transient=None, display_id=None, raw=False, clear=False,
+            update=False, **_options):
     """Show values; with display_id (True picks one) the result is a handle that can update them."""
-    if update and not display_id:
-        raise TypeError("display_id is required to update a display")
     handle = DisplayHandle(None if display_id is True else str(display_id)) if display_id else None
+    transient = dict(transient or {}, **({"display_id": handle.display_id} if handle else {}))
+    if update and not transient.get("display_id"):
+        raise TypeError("display_id is required to update a display")
     if clear:
         clear_output(wait=True)
+    if handle and not objs:  # an empty place, for updates
+        objs, raw = ({},), True
     for obj in objs:
         if raw and not isinstance(obj, dict):
             raise TypeError("display(raw=True) takes dicts of MIME type to data, not %s" % type(obj).__name__)
-        data, found = (obj, {}) if raw else bundle(obj)
-        if data:
-            publish(data, {**found, **(metadata or {})}, handle and handle.display_id, update)
+        data, found, short = (obj, {}, False) if raw else measured(obj, include, exclude)
+        if data or raw:
+            publish(data, _merged(found, metadata or {}), transient=transient, update=update, truncated=short)
     return handle
 
 
@@ -354,8 +316,8 @@ def flush_figures():
         for manager in helpers.Gcf.get_all_fig_managers():
             figure = manager.canvas.figure
             if not (figure in _shown and not figure.stale):
-                data, metadata = bundle(figure)
-                if len(data) > 1 or "too large" in data["text/plain"]:
-                    publish(data, metadata)
+                data, metadata, short = measured(figure)
+                if len(data) > 1 or short:
+                    publish(data, metadata, truncated=short)
     finally:
         pyplot.close("all")

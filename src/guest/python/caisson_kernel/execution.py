@@ -17,12 +17,7 @@ import os
 import sys
 import types
 
-from . import interrupts, past, source, stdin_, streams, traceback_, wire, workspace
-
-try:
-    from . import display, standins
-except ImportError:
-    display = standins = None
+from . import display, interactive, interrupts, past, source, stdin_, streams, traceback_, wire, workspace
 
 _OK, _ERROR, _INTERRUPTED = "ok", "error", "interrupted"
 ANSWER = "application/vnd.caisson.answer+json"  # the bundle of an answer to a query
@@ -36,12 +31,6 @@ def new_namespace():
     module.__dict__["__builtins__"] = __import__("builtins")
     sys.modules["__main__"] = module
     return module.__dict__
-
-
-def _bundle(value):
-    if display is not None:
-        return display.bundle(value)
-    return {"text/plain": wire.cut(repr(value))}, {}
 
 
 def _set_environment(variables):
@@ -65,7 +54,8 @@ class Executor:
         if self._mcp is not None:
             from . import codemode
             codemode.enter(self._mcp, self._namespace, name)
-        cell = source.compile_cell(code, name)
+        interactive.begin(code)
+        cell = source.compile_cell(code, name, interactive.interactivity())
         if cell.is_async:
             value = self._run_async(cell)
         else:
@@ -74,8 +64,10 @@ class Executor:
 
     def _run_sync(self, cell):
         value = None
-        for code in cell.codes:
+        for number, code in enumerate(cell.codes):
             value = eval(code, self._namespace)
+            if number in cell.shown and value is not None:
+                display.display(value)
         return value
 
     def _run_async(self, cell):
@@ -89,10 +81,12 @@ class Executor:
         """Never raises: a SystemExit or KeyboardInterrupt that leaves a task would break the loop."""
         value = None
         try:
-            for code in cell.codes:
+            for number, code in enumerate(cell.codes):
                 value = eval(code, self._namespace)
                 if code.co_flags & source.CO_COROUTINE:
                     value = await value
+                if number in cell.shown and value is not None:
+                    display.display(value)
         except BaseException as exc:
             if self._loop.interrupted and isinstance(exc, asyncio.CancelledError):
                 exc = KeyboardInterrupt().with_traceback(exc.__traceback__)
@@ -100,9 +94,10 @@ class Executor:
         return value, None
 
     def _result(self, value):
-        data, metadata = _bundle(value)
+        data, metadata, short = display.measured(value)
         self._past.result(value)
-        return wire.bounded({"type": "result", "data": data, "metadata": metadata}) if data else b""
+        message = {"type": "result", "data": data, "metadata": metadata, **({"truncated": True} if short else {})}
+        return wire.bounded(message) if data else b""
 
     # The kernel's part.
 
@@ -149,13 +144,12 @@ class Executor:
         lines = b""
         value, exc = self._attempt(self._run, code, name)
         self._loop.settle()
-        if standins is not None and code.strip():
-            standins.remember(value, exc is None)
+        interactive.remember(code, value, exc)
         if exc is None and value is not None:
             lines, exc = self._attempt(self._result, value)
             value = None
-        if display is not None:
-            _, late = self._attempt(display.flush_figures)
+        for finish in (display.flush_figures, interactive.end):
+            _, late = self._attempt(finish)
             exc = exc or late
         status, exit_code = _OK, 0
         if exc is not None:

@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 
-from . import aio, control, execution, interrupts, magics, memory, reseed, source, standins, stdin_, streams
+from . import aio, control, display, execution, interrupts, magics, memory, reseed, source, standins, stdin_, streams
 
 _REHEARSAL = ("1 + 1", "print(end='')", "def f(): return 1 / 0\nf()", "def (")
 
@@ -96,10 +96,10 @@ def _settle():
 def _send_display(message, ack):
     """The sender of display.py."""
     channel = control.channel
-    if not ack:
+    if ack:
+        channel.display(message)
+    else:
         channel.send(message)
-        return
-    channel.display(message["data"], message["metadata"], message["display_id"], message["update"])
 
 
 def main(control_in=3, control_out=4):
@@ -108,8 +108,7 @@ def main(control_in=3, control_out=4):
         prepare()
     channel = control.open_channel(control_in, control_out)
     _settle()
-    if execution.display is not None:
-        execution.display.sender = _send_display
+    display.sender = _send_display
     loop = aio.Loop(channel)
     executor = execution.Executor(channel, loop)
     channel.send({"type": "ready", "language": "python", "version": "%d.%d.%d" % sys.version_info[:3],

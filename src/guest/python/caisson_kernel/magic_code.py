@@ -217,6 +217,28 @@ def _caught(descriptor, name, captured):
             setattr(captured, name, file.read().decode("utf-8", "replace"))
 
 
+@contextlib.contextmanager
+def _capturing(captured, stdout=True, stderr=True, displays=True):
+    sender = display.sender
+    with contextlib.ExitStack() as stack:
+        for descriptor, name, wanted in ((1, "stdout", stdout), (2, "stderr", stderr)):
+            if wanted:
+                stack.enter_context(_caught(descriptor, name, captured))
+        if displays:
+            stack.callback(setattr, display, "sender", sender)
+            stack.callback(display.flush_figures)
+            display.sender = captured.receive
+        yield
+
+
+@contextlib.contextmanager
+def capture_output(stdout=True, stderr=True, display=True):
+    """`with capture_output() as captured:`, of IPython.utils.capture; captured has the output after the block."""
+    captured = Captured()
+    with _capturing(captured, stdout, stderr, display):
+        yield captured
+
+
 @cell_magic("capture")
 async def cell_capture(scope, args, body):
     """%%capture [--no-stdout] [--no-stderr] [--no-display] [NAME]: run the cell, keep its output in NAME."""
@@ -224,15 +246,9 @@ async def cell_capture(scope, args, body):
     names = [w for w in words if not w.startswith("--")]
     if len(names) > 1 or set(words) - set(names) - {"--no-stdout", "--no-stderr", "--no-display"}:
         raise UsageError(cell_capture.__doc__)
-    captured, sender = Captured(), display.sender
+    captured = Captured()
     with contextlib.ExitStack() as stack:
         if names:
             stack.callback(scope.globals.__setitem__, names[0], captured)
-        for descriptor, name in ((1, "stdout"), (2, "stderr")):
-            if "--no-" + name not in words:
-                stack.enter_context(_caught(descriptor, name, captured))
-        if "--no-display" not in words:
-            stack.callback(setattr, display, "sender", sender)
-            stack.callback(display.flush_figures)
-            display.sender = captured.receive
+        stack.enter_context(_capturing(captured, *("--no-" + what not in words for what in ("stdout", "stderr", "display"))))
         await scope.run(body)

@@ -4,7 +4,7 @@
 Theory of operation. A magic is a function of the scope that calls it and of its text, in which `{x}` and `$x` were
 already replaced. Its return value is the value of the expression, so `here = %pwd` and `%pwd` at the end of a cell work.
 
-Magics that only make sense for a terminal or for IPython's own machinery (%load_ext autoreload, %colors) are accepted,
+Magics that only make sense for a terminal or for IPython's own machinery (%autoreload, %colors) are accepted,
 because code that was written for notebooks begins with them, and print one line that they have no effect. Every other
 unknown magic raises UsageError with the list of known ones. No magic does a part of its work in silence.
 
@@ -13,6 +13,7 @@ gives a script a `__main__` of its own and then copies its names into the user's
 values can be inspected.
 """
 import ast
+import importlib
 import inspect
 import os
 import shlex
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import types
 
-from . import display, magics, shell
+from . import display, interactive, magics, shell
 from .magics import CELL, LINE, UsageError, cell_magic, line_magic
 
 HIDDEN = {"In", "Out", "exit", "quit", "get_ipython", "display"}  # in the namespace, but not the user's
@@ -306,14 +307,20 @@ def _no_effect(what):
 
 @line_magic("config", verbatim=True)
 def config(scope, args):
-    """%config InlineBackend.figure_format = 'svg' (or png, retina); other settings are not supported."""
-    name, mark, value = args.partition("=")
-    if name.strip() not in ("InlineBackend.figure_format", "InlineBackend.figure_formats") or not mark:
+    """%config InlineBackend.figure_format = 'svg' (or png, retina), InteractiveShell.ast_node_interactivity = 'all' (or last_expr,
+    last_expr_or_assign, none); other settings are not supported."""
+    name, mark, value = (part.strip() for part in args.partition("="))
+    if name not in ("InlineBackend.figure_format", "InlineBackend.figure_formats", "InteractiveShell.ast_node_interactivity") or not mark:
         _no_effect("%config " + args)
         return
     try:
-        value = ast.literal_eval(value.strip())
-        display.set_figure_formats([value] if isinstance(value, str) else value)
+        value = ast.literal_eval(value)
+        if name.startswith("Inline"):
+            display.set_figure_formats([value] if isinstance(value, str) else value)
+        elif value in ("all", "last", "last_expr", "last_expr_or_assign", "none"):
+            interactive.Shell.ast_node_interactivity = value
+        else:
+            raise ValueError("ast_node_interactivity is all, last, last_expr, last_expr_or_assign or none, not %r" % (value,))
     except (ValueError, TypeError, SyntaxError) as exc:
         raise UsageError("%%config: %s" % exc)
 
@@ -325,6 +332,19 @@ def matplotlib(scope, args):
         _no_effect("%%matplotlib %s: figures are pictures, and it" % args)
 
 
+@line_magic("load_ext", "reload_ext", verbatim=True)
+def load_ext(scope, args):
+    """%load_ext MODULE: let a module add its magics, formatters and events (load_ipython_extension())."""
+    name = args.strip()
+    if name in ("autoreload", "storemagic", "ipython"):  # they are IPython's own
+        _no_effect("%load_ext " + name)
+        return
+    module = importlib.import_module(name)
+    if not hasattr(module, "load_ipython_extension"):
+        raise UsageError("%%load_ext: the module %s is no extension: it has no load_ipython_extension()" % name)
+    module.load_ipython_extension(interactive.shell)
+
+
 def _ignored(name):
     def run(scope, args):
         _no_effect(("%%%s %s" % (name, args)).rstrip())
@@ -332,7 +352,7 @@ def _ignored(name):
     line_magic(name, verbatim=True)(run)
 
 
-for _name in ("load_ext", "reload_ext", "unload_ext", "autoreload", "xmode", "colors", "pprint", "automagic", "pylab"):
+for _name in ("unload_ext", "autoreload", "xmode", "colors", "pprint", "automagic", "pylab"):
     _ignored(_name)
 
 

@@ -317,6 +317,14 @@ def getoutput(command, frame=None):
     return scope.getoutput(scope.expand(command))
 
 
+def run(code, namespace):
+    """Run code that came as text; return the value of its last expression."""
+    value, parts = None, compile_cell(code, "<cell>")
+    for part in parts:
+        value = _driven(eval(part, namespace))
+    return value if len(parts) == 2 and not code.rstrip().endswith(";") else None
+
+
 def misplaced(name):
     raise UsageError("%%%%%s must be on the first line of the code" % name)
 

@@ -13,6 +13,8 @@ import os
 import re
 import sys
 
+from . import standins
+
 _told = []  # the directories of the last message
 
 
@@ -33,6 +35,7 @@ def use(message):
     for name, value in (message.get("env") or {}).items():
         os.environ[name] = value
     importlib.invalidate_caches()
+    standins.refresh()
 
 
 # Options of pip that have no effect here: there is one place, and it has the newest requested versions.

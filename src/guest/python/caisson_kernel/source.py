@@ -32,12 +32,13 @@ _stored_chars = 0
 
 
 class Cell:
-    """The code to run, in order; the value of the last one is the result if `has_value`."""
-    __slots__ = ("codes", "has_value", "is_async")
+    """The code to run, in order; the value of the last one is the result if `has_value`, and those of `shown` are displayed."""
+    __slots__ = ("codes", "has_value", "is_async", "shown")
 
-    def __init__(self, codes, has_value):
+    def __init__(self, codes, has_value, shown=()):
         self.codes = codes
         self.has_value = has_value
+        self.shown = shown
         self.is_async = any(code.co_flags & CO_COROUTINE for code in codes)
 
 
@@ -94,22 +95,46 @@ def _silenced(text, last):
     return rest.lstrip().startswith(b";")
 
 
-def _compile(text, name):
+def _add_assigned(body):
+    """After an assignment to a name, its value is an expression."""
+    last = body[-1] if body else None
+    target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else getattr(last, "target", None)
+    if isinstance(last, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and isinstance(target, ast.Name):
+        value = ast.copy_location(ast.Name(target.id, ast.Load()), last)
+        body.append(ast.copy_location(ast.Expr(value), last))
+
+
+def _split(body, shows):
+    """The statements in groups: the expressions whose values are wanted stand alone."""
+    groups = [[]]
+    for i, node in enumerate(body):
+        alone = isinstance(node, ast.Expr) and (shows == "all" or shows != "none" and i == len(body) - 1)
+        if alone:
+            groups += [node, []]
+        else:
+            groups[-1].append(node)
+    return [g for g in groups if g != []]
+
+
+def _compile(text, name, shows="last_expr"):
     global _futures
     flags = _AWAIT | _futures
     tree = compile(text, name, "exec", flags | ast.PyCF_ONLY_AST, True)
-    body = tree.body
-    codes = []
-    last = body[-1] if body and isinstance(body[-1], ast.Expr) else None
-    if last is not None:
-        body.pop()
-    if body:
-        codes.append(compile(tree, name, "exec", flags, True))
-        flags |= codes[0].co_flags & _FUTURE_MASK
-    if last is not None:
-        codes.append(compile(ast.Expression(last.value), name, "eval", flags, True))
+    if shows == "last_expr_or_assign":
+        _add_assigned(tree.body)
+    codes, shown, has_value = [], set(), False
+    for group in _split(tree.body, shows):
+        has_value = isinstance(group, ast.Expr) and not _silenced(text, group)
+        if has_value:
+            shown.add(len(codes))
+        if isinstance(group, ast.Expr):
+            codes.append(compile(ast.Expression(group.value), name, "eval", flags, True))
+        else:
+            tree.body = group
+            codes.append(compile(tree, name, "exec", flags, True))
+            flags |= codes[-1].co_flags & _FUTURE_MASK
     _futures = flags & _FUTURE_MASK
-    return Cell(codes, last is not None and not _silenced(text, last))
+    return Cell(codes, has_value, shown - {len(codes) - 1})
 
 
 def _flush_left(text):
@@ -122,11 +147,12 @@ def _flush_left(text):
     return "\n".join(line[len(blank):] if line.startswith(blank) else line for line in lines)
 
 
-def compile_cell(text, name):
-    """The Cell of a text; raises the exceptions of compile() (SyntaxError, ValueError, RecursionError, ...)."""
+def compile_cell(text, name, shows="last_expr"):
+    """The Cell of a text; raises the exceptions of compile() (SyntaxError, ValueError, RecursionError, ...). shows: which
+    expressions have values (last_expr, all, none, last_expr_or_assign), in IPython's words."""
     remember(name, text)
     try:
-        return _compile(text, name)
+        return _compile(text, name, shows)
     except SyntaxError:
         left = _flush_left(text)
         changed = left if magics is None else magics.transform(left)
@@ -138,4 +164,4 @@ def compile_cell(text, name):
     # The user's own lines are shown if they are at the same places.
     if changed.count("\n") != text.count("\n"):
         remember(name, changed)
-    return _compile(changed, name)
+    return _compile(changed, name, shows)

@@ -77,4 +77,4 @@ def bounded(message):
         return line
     kinds = ", ".join(sorted(str(kind) for kind in message["data"])[:8])
     note = "<%s of %s: too large: %d bytes>" % (message["type"], kinds, len(line))
-    return encode(dict(message, data={"text/plain": note}, metadata={}))
+    return encode(dict(message, data={"text/plain": note}, metadata={}, truncated=True))
