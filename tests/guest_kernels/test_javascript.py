@@ -208,9 +208,10 @@ def test_rich_results(k):
 
 def test_limits(k):
     r = k.run("display.html('x'.repeat(9 << 20))")
-    assert "too large" in r.displays[0]["data"]["text/plain"]
+    assert "too large" in r.displays[0]["data"]["text/plain"] and r.displays[0]["truncated"] is True
     r = k.run("({[Symbol.for('nodejs.util.inspect.custom')]: () => 'z'.repeat(3 << 20)})")
-    assert len(r.text) < (1 << 20) + 100 and "cut" in r.text[-100:]
+    assert len(r.text) < (1 << 20) + 100 and "cut" in r.text[-100:] and r.result["truncated"] is True
+    assert "truncated" not in k.run("'x'").result
 
 
 def test_input(k):

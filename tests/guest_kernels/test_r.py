@@ -143,7 +143,8 @@ def test_strings_of_all_kinds(k):
 
 def test_limits(k):
     r = k.run("structure(1, class = 'big')\nprint.big <- function(x, ...) cat(strrep('z', 3e6))\nstructure(1, class = 'big')")
-    assert len(r.text) < (1 << 20) + 100 and "cut" in r.text[-100:]
+    assert len(r.text) < (1 << 20) + 100 and "cut" in r.text[-100:] and r.result["truncated"] is True
+    assert "truncated" not in k.run("1").result
     assert len(k.run("cat(strrep('b', 3e6))").stdout) == 3000000
 
 

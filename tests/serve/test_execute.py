@@ -281,6 +281,22 @@ def test_figures_are_displayed_without_any_call(daemon):
     assert d["success"] and len(pngs) == 1 and base64.b64decode(pngs[0]).startswith(b"\x89PNG"), d
 
 
+def test_a_result_that_is_cut_tells_so(daemon):
+    for code in ("'x' * (2 << 20)", "class A:\n    def _repr_html_(self): return 'x' * (9 << 20)\nA()", "display('x' * (2 << 20))"):
+        d = whole(daemon, daemon.execute(code))
+        assert d["success"] and d["truncated"] is True and len(json.dumps(d)) < 2 << 20, code
+    assert "truncated" not in (d["result"] or {}) and d["displays"][0]["truncated"] is True
+    assert daemon.execute("'x' * 1000")["truncated"] is False
+
+
+def test_displays_are_those_that_a_notebook_shows_at_the_end(daemon):
+    """A loop that shows its progress ends with its last picture, however long it is."""
+    d = whole(daemon, daemon.execute("h = display('begin', display_id=True)\ndisplay('other')\nfor i in range(100): h.update(i)"))
+    assert [(x["data"]["text/plain"], x["update"]) for x in d["displays"]] == [("99", False), ("'other'", False)] and not d["truncated"]
+    d = whole(daemon, daemon.execute("from IPython.display import clear_output\nfor i in range(100):\n    clear_output(wait=True)\n    display(i)"))
+    assert [x["data"]["text/plain"] for x in d["displays"]] == ["99"] and not d["truncated"]
+
+
 def test_too_many_displays_are_dropped_and_counted(daemon):
     d = whole(daemon, daemon.execute("for i in range(100): display({'text/plain': str(i)}, raw=True)"))
     assert d["success"] and d["truncated"] and len(d["displays"]) + d["displays_dropped"] == 100, d

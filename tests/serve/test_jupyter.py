@@ -243,6 +243,17 @@ def test_displays(daemon):
         assert r.result["image/png"].startswith("iVBOR") and r.of("execute_result")[0]["metadata"]["image/png"]["width"] == 7
 
 
+def test_displays_without_end_and_without_bounds(daemon):
+    """A notebook sees every update, and the mark of a value that was cut."""
+    with Kernel(daemon) as k:
+        r = k.run("h = display(0, display_id=True)\nfor i in range(1, 100): h.update(i)\nfor i in range(70): display(i)\n'x' * (2 << 20)")
+        assert [m["data"]["text/plain"] for m in r.of("update_display_data")] == [str(i) for i in range(1, 100)]
+        assert len(r.of("display_data")) == 71 and r.of("display_data")[-1]["metadata"] == {}
+        assert r.of("execute_result")[0]["metadata"] == {"caisson": {"truncated": True}}
+        r = k.run("display({'text/html': 'x' * (9 << 20)}, raw=True)")
+        assert r.of("display_data")[0]["metadata"] == {"caisson": {"truncated": True}}
+
+
 def test_input(daemon):
     with Kernel(daemon) as k:
         id = k.send("execute_request", {"code": "print(input('name? ') * 2)", "allow_stdin": True})

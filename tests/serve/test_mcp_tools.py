@@ -484,6 +484,12 @@ def test_what_is_displayed_is_there(client, session):
     assert r["structuredContent"]["truncated"] and CAP - 100 < len(text(r)) < CAP + 400 and "read_file" in text(r)
 
 
+def test_updates_replace_what_was_displayed(client, session):
+    r = client.tool("execute_code", session_id=session, language="python",
+                    code="h = display('0 %', display_id=True)\nfor i in range(80): h.update('%d %%' % i)\ndisplay('done')")
+    assert r["structuredContent"]["displays"] == ["'79 %'", "'done'"] and not r["structuredContent"]["truncated"]
+
+
 @pytest.mark.parametrize("tool, code, number", [("run_shell", "pwd; (exit 3)", 3), ("execute_code", "import sys; sys.exit(4)", 4),
                                                 ("execute_code", "import os; os._exit(9)", 9), ("execute_code", "1 / 0", 1)])
 def test_the_text_of_a_failure_has_the_exit_code(client, session, tool, code, number):

@@ -320,6 +320,13 @@ def test_a_flood_is_cut(executor, monkeypatch):
     assert executor("1 + 1") == 2
 
 
+def test_displays_as_a_notebook_shows_them(executor):
+    run = executor.run("h = display(0, display_id=True)\nfor i in range(99): h.update(i)\n'x' * (2 << 20)")
+    assert [d.data["text/plain"] for d in run.displays] == ["98"] and run.truncated
+    run = executor.run("from IPython.display import clear_output\ndisplay(1)\nclear_output(wait=True)\ndisplay(2)")
+    assert [d.data["text/plain"] for d in run.displays] == ["2"] and not run.truncated
+
+
 # ---- connections -----------------------------------------------------------------------------------------------------
 
 

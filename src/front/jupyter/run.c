@@ -38,6 +38,23 @@ static void put(struct json *j, const char *key, const json_t *value, const char
 		json_member_raw(j, key, fallback);
 }
 
+/* `metadata` of a bundle. If a part of the bundle is left out, a mark there tells so: the messages
+ * have no other place for it. */
+static void put_metadata(struct json *j, const json_t *metadata, bool truncated)
+{
+	json_t *marked = truncated ? json_object() : NULL;
+
+	if (!marked) {
+		put(j, "metadata", metadata, "{}");
+		return;
+	}
+	if (json_is_object(metadata))
+		(void)json_object_update(marked, (json_t *)metadata);
+	(void)json_object_set_new(marked, "caisson", json_pack("{s:b}", "truncated", 1));
+	put(j, "metadata", marked, "{}");
+	json_decref(marked);
+}
+
 static void say_stream(struct jrequest *r, const struct event *ev)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
@@ -63,7 +80,8 @@ static void say_display(struct jrequest *r, const json_t *event)
 	json_init(&j, &b);
 	json_object_begin(&j);
 	put(&j, "data", json_object_get(event, "data"), "{}");
-	put(&j, "metadata", json_object_get(event, "metadata"), "{}");
+	put_metadata(&j, json_object_get(event, "metadata"),
+		     json_is_true(json_object_get(event, "truncated")));
 	json_member_object(&j, "transient");
 	if (json_is_string(id))
 		put(&j, "display_id", id, "\"\"");
@@ -82,7 +100,7 @@ static void say_result(struct jrequest *r, const struct event *ev)
 	json_object_begin(&j);
 	json_member_uint(&j, "execution_count", r->count);
 	json_member_value(&j, "data", ev->members);
-	put(&j, "metadata", ev->metadata, "{}");
+	put_metadata(&j, ev->metadata, ev->truncated);
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
 		jkernel_publish(r->kernel, r, "execute_result", &b);

@@ -20,7 +20,6 @@
 
 #define LOG_MAX 4096u
 enum { LOG_INFO = 1, LOG_WARNING = 3, LOG_ERROR = 4 }; /* of the protocol */
-#define KERNEL_TEXT_MAX (1u << 20) /* kernels cut a longer text, and say so at its end */
 
 /* ---- bundles ------------------------------------------------------------------------------- */
 
@@ -69,7 +68,7 @@ static void take_display(struct code_view *v, const json_t *display, size_t *lef
 
 	v->displayed += len;
 	v->shown += fits;
-	v->cut |= fits < len || len > KERNEL_TEXT_MAX;
+	v->cut |= fits < len;
 	if (fits > 0)
 		(void)json_array_append_new(v->texts, json_stringn(text, fits));
 	*left -= fits < *left ? fits : *left;
@@ -78,16 +77,14 @@ static void take_display(struct code_view *v, const json_t *display, size_t *lef
 
 static void open_view(struct code_view *v, const struct execution *x)
 {
-	_buf_ struct buf list = BUF_INIT(EXECUTION_DISPLAYS_BYTES + 8);
 	size_t left = x->sandboxes->daemon->config.max_output, i;
 	const json_t *one;
 
 	memset(v, 0, sizeof(*v));
-	(void)buf_printf(&list, "[%s]", buf_str(&x->displays));
-	v->displays = json_alloc_load(buf_str(&list), list.len, JSON_ALLOW_NUL, NULL);
+	v->displays = displays_load(&x->displays);
 	v->result = json_alloc_load(buf_str(&x->result), x->result.len, JSON_ALLOW_NUL, NULL);
 	v->texts = json_array();
-	v->cut = x->displays_dropped > 0;
+	v->cut = execution_cut(x);
 	json_array_foreach(v->displays, i, one) take_display(v, one, &left);
 	v->value = text_of(v->result);
 	if (v->value) {
@@ -95,7 +92,7 @@ static void open_view(struct code_view *v, const struct execution *x)
 
 		v->value_len =
 			utf8_truncate(v->value, len, x->sandboxes->daemon->config.max_output);
-		v->cut |= v->value_len < len || len > KERNEL_TEXT_MAX;
+		v->cut |= v->value_len < len;
 	}
 }
 
@@ -169,9 +166,9 @@ static void put_view(struct buf *b, const struct execution *x, const struct code
 		put_line(b, json_string_value(one), json_string_length(one));
 	if (v->shown < v->displayed)
 		put_cut(b, v->shown, v->displayed, "what was displayed");
-	if (x->displays_dropped)
+	if (x->displays.dropped)
 		(void)buf_printf(b, "\n[%zu displays left out: there were too many]",
-				 x->displays_dropped);
+				 x->displays.dropped);
 	if (!v->value)
 		return;
 	put_line(b, v->value, v->value_len);

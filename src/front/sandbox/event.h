@@ -33,12 +33,14 @@ struct event {
 	const char *text;
 	size_t len;
 	/*
-	 * The members of the other kinds. DISPLAY: data, metadata, display_id, update. RESULT: a
-	 * MIME bundle. ERROR: name, value, traceback. INPUT_REQUEST: id, prompt, password.
-	 * CLEAR_OUTPUT: wait. Only `data` of DISPLAY and `id` of INPUT_REQUEST are always there.
+	 * The members of the other kinds. DISPLAY: data, metadata, display_id, update,
+	 * truncated. RESULT: a MIME bundle. ERROR: name, value, traceback. INPUT_REQUEST: id,
+	 * prompt, password. CLEAR_OUTPUT: wait. Only `data` of DISPLAY and `id` of INPUT_REQUEST
+	 * are always there.
 	 */
 	const json_t *members;
 	const json_t *metadata; /* RESULT: of the bundle; NULL: none */
+	bool truncated;         /* RESULT: a part of the bundle is left out */
 };
 
 /* event_name() - The name that every wire uses for it: stdout, display, ... Static. */

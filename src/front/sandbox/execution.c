@@ -68,7 +68,6 @@ struct execution *execution_new(struct sandboxes *sandboxes, const struct langua
 		spool_reserve(&x->own[i], most);
 		x->streams[i] = &x->own[i];
 	}
-	buf_init(&x->displays, EXECUTION_DISPLAYS_BYTES);
 	buf_init(&x->result, RESULT_BYTES);
 	buf_init(&x->error, ERROR_BYTES);
 	return x;
@@ -84,7 +83,7 @@ void execution_free(struct execution *x)
 	free(x->stdin_text);
 	for (size_t i = 0; i < ARRAY_SIZE(x->own); i++)
 		spool_free(&x->own[i]);
-	buf_free(&x->displays);
+	displays_clear(&x->displays, false);
 	buf_free(&x->result);
 	json_decref(x->result_metadata);
 	buf_free(&x->error);

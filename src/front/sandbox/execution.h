@@ -21,6 +21,7 @@
 #include "front/cell/language.h"
 #include "front/output/output_text.h"
 #include "front/output/spool.h"
+#include "front/sandbox/displays.h"
 #include "front/sandbox/event.h"
 #include "front/support/refusal.h"
 #include "net/loop.h"
@@ -89,9 +90,10 @@ struct execution {
 	struct buf held;
 	enum kernel_stream held_stream;
 	struct timer hold;
-	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
-	json_t *result_metadata;            /* of the bundle; NULL: none */
-	size_t n_displays, displays_dropped;
+	struct displays displays;
+	struct buf result, error; /* JSON: a bundle, an object */
+	json_t *result_metadata;  /* of the bundle; NULL: none */
+	bool result_cut;          /* a part of the bundle is left out */
 	/* Bytes of events for a listener that does not keep up, while the execution ends. */
 	size_t late;
 	const char *broke; /* how the kernel broke the protocol; or NULL */
@@ -144,7 +146,8 @@ uint64_t execution_patience_ms(const struct execution *x);
 /* execution_judge() - The code has ended, in whatever way: ask for the numbers, then conclude. */
 void execution_judge(struct execution *x);
 
-#define EXECUTION_DISPLAYS_BYTES (32u << 20)
+/* execution_cut() - Whether a part of the result or of the displays is left out. */
+bool execution_cut(const struct execution *x);
 
 /* ---- for the files of this directory ------------------------------------------------------- */
 

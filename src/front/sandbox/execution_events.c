@@ -7,7 +7,7 @@
  * the kernels of its cell until it does, or until the execution has to end. Then the kernels are
  * read again, so that the interrupt can reach them, and events that such a listener has no room for
  * are only in the result. The content of a message belongs to the code: it is passed on as JSON
- * that was parsed and written again. Displays beyond the bound are only counted.
+ * that was parsed and written again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,6 @@
 #include "front/support/json_alloc.h"
 #include "front/support/metrics.h"
 
-#define DISPLAYS_MAX 64u
 #define ERROR_NAME_MAX 256u
 #define ERROR_LINES_MAX 100u
 #define TRACEBACK_LINES_MAX 400u /* printed; the drivers send no more */
@@ -197,8 +196,10 @@ void execution_emit(struct execution *x, enum event_kind kind, const json_t *mem
 {
 	struct event ev = { .kind = kind, .members = members };
 
-	if (kind == EVENT_RESULT)
+	if (kind == EVENT_RESULT) {
 		ev.metadata = x->result_metadata;
+		ev.truncated = x->result_cut;
+	}
 	let_go(x);
 	send_event(x, &ev, size);
 }
@@ -213,6 +214,7 @@ void execution_flush(struct execution *x)
 
 static void put_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
 {
+	displays_output(&x->displays);
 	spool_append(x->streams[stream], data, len);
 	if (x->sandbox->name[0])
 		tail_add(&x->sandbox->log, data, len);
@@ -220,18 +222,13 @@ static void put_output(struct execution *x, enum kernel_stream stream, const cha
 		emit_text(x, stream, data, len);
 }
 
+/*
+ * A display that the result has no room for is not in the log either. A notebook has no other
+ * result than its events, and gets it.
+ */
 static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 {
 	static const char *const keys[] = { "data", "metadata", "display_id", "update" };
-	/* A comma precedes it. Text that does not fit is not written to its end. */
-	size_t room = EXECUTION_DISPLAYS_BYTES - x->displays.len;
-	_buf_ struct buf item = BUF_INIT(room - (room > 0));
-
-	if (x->n_displays >= DISPLAYS_MAX || item.max == 0) {
-		x->displays_dropped++;
-		kernel_acknowledge(s);
-		return;
-	}
 	json_t *kept = json_object();
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -240,15 +237,12 @@ static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 		if (v && !json_is_null(v))
 			(void)json_object_set(kept, keys[i], v);
 	}
-	json_alloc_dump(&item, kept);
-	if (item.err) {
-		x->displays_dropped++;
-	} else {
-		if (x->n_displays++)
-			(void)buf_puts(&x->displays, ",");
-		(void)buf_append(&x->displays, buf_str(&item), item.len);
-		execution_emit(x, EVENT_DISPLAY, kept, item.len);
-	}
+	if (json_is_true(json_object_get(m, "truncated")))
+		(void)json_object_set_new(kept, "truncated", json_true());
+	size_t size = displays_put(&x->displays, kept);
+
+	if (size > 0 || (kept && !has_log(x)))
+		execution_emit(x, EVENT_DISPLAY, kept, size > 0 ? size : HELD_MAX);
 	json_decref(kept);
 	kernel_acknowledge(s);
 }
@@ -346,10 +340,12 @@ static void on_result(struct execution *x, const json_t *m)
 {
 	json_t *bundle = json_incref(json_object_get(m, "data"));
 
+	x->result_cut = json_is_true(json_object_get(m, "truncated"));
 	json_alloc_dump(&x->result, bundle);
 	if (x->result.err) {
 		const char *why = x->result.err == -ENOMEM ? "<no memory for it>" : "<too large>";
 
+		x->result_cut = true;
 		json_decref(bundle);
 		bundle = json_pack("{s:s}", "text/plain", why);
 		buf_clear(&x->result);
@@ -417,9 +413,10 @@ static void on_message(struct execution *x, struct kernel *s, const char *type, 
 	} else if (strcmp(type, "rpc_request") == 0 || strcmp(type, "rpc_cancel") == 0) {
 		x->sandboxes->hooks->tools.message(x, s, type, m);
 	} else if (strcmp(type, "clear_output") == 0) {
-		json_t *members =
-			json_pack("{s:b}", "wait", json_is_true(json_object_get(m, "wait")));
+		bool wait = json_is_true(json_object_get(m, "wait"));
+		json_t *members = json_pack("{s:b}", "wait", wait);
 
+		displays_clear(&x->displays, wait);
 		if (members)
 			execution_emit(x, EVENT_CLEAR_OUTPUT, members, 0);
 		json_decref(members);

@@ -66,13 +66,18 @@ static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 		json_none(j);
 }
 
+bool execution_cut(const struct execution *x)
+{
+	return x->result_cut || displays_cut(&x->displays);
+}
+
 static void write_streams(const struct execution *x, struct json *j)
 {
 	uint64_t chars = x->sandboxes->daemon->config.max_output;
 	bool cut = output_json(x->streams[STREAM_STDOUT], j, "stdout", chars);
 
 	cut |= output_json(x->streams[STREAM_STDERR], j, "stderr", chars);
-	json_member_bool(j, "truncated", cut || x->displays_dropped > 0);
+	json_member_bool(j, "truncated", cut || execution_cut(x));
 	json_member_uint(j, "stdout_bytes", x->streams[STREAM_STDOUT]->bytes);
 	json_member_uint(j, "stderr_bytes", x->streams[STREAM_STDERR]->bytes);
 	json_key(j, "execution_time");
@@ -83,13 +88,7 @@ static void write_streams(const struct execution *x, struct json *j)
 static void write_kernel(const struct execution *x, struct json *j)
 {
 	raw_or_null(j, "result", &x->result);
-	json_key(j, "displays");
-	json_array_begin(j);
-	if (x->displays.len > 0 || x->displays.err)
-		json_buf(j, &x->displays);
-	json_array_end(j);
-	if (x->displays_dropped)
-		json_member_uint(j, "displays_dropped", x->displays_dropped);
+	displays_json(&x->displays, j);
 	raw_or_null(j, "error", &x->error);
 	json_member_str(j, "state", x->state);
 	json_member_uint(j, "epoch", x->epoch);
@@ -120,7 +119,7 @@ void execution_exec_json(const struct execution *x, struct json *j)
 		.outcome = &x->outcome,
 		.out = x->streams[STREAM_STDOUT],
 		.err = x->streams[STREAM_STDERR],
-		.dropped = x->displays_dropped > 0,
+		.dropped = execution_cut(x),
 		.chars = x->sandboxes->daemon->config.max_output,
 	};
 

@@ -206,8 +206,8 @@ function conclude(run, outcome) {
 			throw outcome.error;
 		} else {
 			if (outcome.value !== undefined) {
-				const data = guard(() => limited(bundle(outcome.value), 'result'));
-				send({ type: 'result', data, metadata: {} });
+				const shown = guard(() => limited(bundle(outcome.value), 'result'));
+				send({ type: 'result', ...shown, metadata: {} });
 			}
 			exitCode = Number(process.exitCode) & 255;
 		}

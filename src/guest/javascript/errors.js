@@ -127,4 +127,4 @@ function complain(error, what) {
 	writeAll(2, Buffer.from(`${what}${text}\n`));
 }
 
-module.exports = { Exit, complain, describe, hideFrames, remember, safeInspect };
+module.exports = { Exit, TEXT_MAX_CHARS, complain, describe, hideFrames, remember, safeInspect };

@@ -212,8 +212,14 @@
 		list("text/plain" = sprintf("<%s too large: %d bytes>", what, nchar(text, "bytes")))
 	}
 
+	# The members of a message with a bundle; `truncated` if something was left out.
+	bundled <- function(type, data, cut = FALSE) {
+		data <- bundle(data, type)
+		c(list(type = type, data = data, metadata = I("{}")), if (cut || is.list(data)) list(truncated = TRUE))
+	}
+
 	display <- function(data) {
-		send(list(type = "display", data = bundle(data, "display"), metadata = I("{}"), display_id = NULL, update = FALSE))
+		send(c(bundled("display", data), list(display_id = NULL, update = FALSE)))
 		receive("ack")
 	}
 
@@ -434,10 +440,11 @@
 			send(list(type = "error", name = "KeyboardInterrupt", value = "interrupted", traceback = list()))
 		} else if (length(outcome$text)) {
 			text <- paste(outcome$text, collapse = "\n")
-			if (nchar(text) > TEXT_MAX_CHARS) {
+			cut <- nchar(text) > TEXT_MAX_CHARS
+			if (cut) {
 				text <- sprintf("%s\n... cut, %d characters in all", substr(text, 1L, TEXT_MAX_CHARS), nchar(text))
 			}
-			send(list(type = "result", data = bundle(list("text/plain" = text), "result"), metadata = I("{}")))
+			send(bundled("result", list("text/plain" = text), cut))
 		}
 		send(list(type = "execution_done", id = message$id, status = outcome$status, exit_code = outcome$exit_code))
 	}

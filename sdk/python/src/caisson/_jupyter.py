@@ -66,6 +66,7 @@ class _Collector:
         self.state = ""  # of the interpreter afterwards, as the reply reports it: kept or reset
         self.aborted = False  # it was not run: other code failed before it, and the kernel aborted all waiting requests
         self._text: Dict[str, List[str]] = {"stdout": [], "stderr": []}
+        self._clearing = False  # the next output removes all displays
 
     @property
     def done(self) -> bool:
@@ -76,8 +77,12 @@ class _Collector:
         return self.outcome
 
     def take(self, kind: str, content: Mapping[str, Any]) -> None:
+        if kind in ("stream", "display_data") and self._clearing:
+            self._clear(False)
         if kind == "stream":
             self._stream(content)
+        elif kind == "clear_output":
+            self._clear(bool(content.get("wait")))
         elif kind in ("display_data", "execute_result", "update_display_data"):
             self._bundle(kind, content)
         elif kind == "error":
@@ -104,20 +109,45 @@ class _Collector:
         if self.on_output and kept:
             self.on_output(str(name), kept)
 
+    def _clear(self, wait: bool) -> None:
+        self._clearing = wait
+        if not wait:
+            self.left += sum(_size(d) for d in self.outcome.displays)
+            self.outcome.displays.clear()
+
     def _bundle(self, kind: str, content: Mapping[str, Any]) -> None:
-        data = content.get("data")
+        data, metadata = content.get("data"), _part(content, "metadata")
         if not isinstance(data, dict):
             return
+        cut = _part(metadata, "caisson").get("truncated") is True
+        self.outcome.truncated |= cut
         if kind == "execute_result":
             self.outcome.result = data
             return
-        size = sum(len(v) for v in data.values() if isinstance(v, str))
-        if kind == "display_data" and len(self.outcome.displays) < DISPLAYS_MAX and size <= self.left:
-            self.left -= size
-            metadata = content.get("metadata")
-            self.outcome.displays.append(Display(data, metadata if isinstance(metadata, dict) else {}))
+        name = _part(content, "transient").get("display_id")
+        shown, displays = Display(data, metadata, str(name) if name else None, cut), self.outcome.displays
+        if kind == "display_data" and len(displays) < DISPLAYS_MAX and _size(shown) <= self.left:
+            self.left -= _size(shown)
+            displays.append(shown)
         elif kind == "display_data":
             self.outcome.truncated = True
+        else:
+            self._replace(shown)
+
+    def _replace(self, shown: Display) -> None:
+        """An update. Of a display that an earlier request made, nothing is here."""
+        for i, old in enumerate(self.outcome.displays):
+            if old.display_id is None or old.display_id != shown.display_id:
+                continue
+            if _size(shown) <= self.left + _size(old):
+                self.left += _size(old) - _size(shown)
+                self.outcome.displays[i] = shown
+            else:
+                self.outcome.truncated = True
+
+
+def _size(display: Display) -> int:
+    return sum(len(v) for v in display.data.values() if isinstance(v, str))
 
 
 def _error(content: Mapping[str, Any]) -> CodeError:

@@ -135,6 +135,7 @@ class Display:
     data: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     display_id: str | None = None
+    truncated: bool = False  # a part of it was left out
 
     def bytes(self, mime: str) -> bytes | None:
         """One form of the value, as bytes; None if the value does not have this form."""
