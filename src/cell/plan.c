@@ -296,6 +296,7 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 		.pids = spec->limits.pids + (spec->without & CELL_WITHOUT_CGROUP ? 0 : PIDS_SLACK),
 		.memory_bytes = spec->without & CELL_WITHOUT_CGROUP ? spec->limits.memory_bytes : 0,
 	};
+	machine_plan(&spec->limits, &p->machine, &p->config);
 
 	int r = 0;
 
@@ -321,6 +322,7 @@ void plan_free(struct plan *p)
 {
 	p->lease_fd = fd_close(p->lease_fd);
 	p->nodes_fd = fd_close(p->nodes_fd);
+	machine_close(&p->machine);
 	for (size_t i = 0; i < ARRAY_SIZE(p->layers); i++)
 		mount_free(&p->layers[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(p->mounts); i++)

@@ -16,6 +16,7 @@
 
 #include "cell/cgroup.h"
 #include "cell/idmap.h"
+#include "cell/machine.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
@@ -49,6 +50,7 @@ struct plan {
 	struct idmap ids;
 	char inotify_instances[24], inotify_watches[24]; /* the cell's share, see stage.c */
 	struct init_config config;                       /* what init will be told */
+	struct machine_plan machine;
 	char init_path[PATH_MAX];
 	char layer_size[32], layer_inodes[32];
 	size_t n_top;

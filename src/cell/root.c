@@ -396,6 +396,8 @@ void root_build(const struct plan *p)
 	if (mnt_place(proc, root, "proc", true) < 0)
 		stage_fail(p, STAGE_PROC, 1);
 	mask_proc(p, root);
+	if (!p->zygote)
+		machine_place(p, layer);
 	place_user_mounts(p, root, trees);
 
 	/* Swap roots and let go of the host's: after this there is no path to it. */

@@ -146,24 +146,39 @@ static void prefer_as_victim(const struct plan *p)
 		stage_check(p, r, STAGE_CGROUP, 1);
 }
 
-/* Init has /dev/null as stdio, its channel as descriptor 3, and nothing else. */
-static void set_descriptors(const struct plan *p)
+/* A copy above all numbers that init has. */
+static int lift(const struct plan *p, int fd)
 {
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+
+	if (high < 0)
+		stage_fail(p, STAGE_STDIO, 1);
+	return high;
+}
+
+/*
+ * Init has /dev/null as stdio, its channel as descriptor 3, then those of its machine, and nothing
+ * else. All are first copied above the numbers that they go to, so that no copy overwrites one
+ * still needed: init's program and the way to report are among those.
+ */
+static void set_descriptors(const struct plan *p, int *init)
+{
+	_Static_assert(MACHINE_FD_FILES == INIT_FD + 1, "the channel comes first");
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int fds[MACHINE_FD_END] = { null, null, null, p->channel_fd };
 
 	if (null < 0)
 		stage_fail(p, STAGE_STDIO, 0);
-	for (int fd = 0; fd < 3; fd++)
-		if (dup2(null, fd) < 0)
-			stage_fail(p, STAGE_STDIO, 1);
-	if (p->channel_fd == INIT_FD) {
-		if (fcntl(INIT_FD, F_SETFD, 0) < 0)
+	machine_descriptors(p, fds + MACHINE_FD_FILES);
+	*init = lift(p, *init);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fds[i] = lift(p, fds[i] < 0 ? null : fds[i]);
+	((struct plan *)p)->sync_fd = lift(p, p->sync_fd);
+	for (int i = 0; i < MACHINE_FD_END; i++)
+		if (dup2(fds[i], i) < 0)
 			stage_fail(p, STAGE_STDIO, 2);
-	} else if (dup2(p->channel_fd, INIT_FD) < 0) {
+	if (syscall(SYS_close_range, MACHINE_FD_END, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
 		stage_fail(p, STAGE_STDIO, 3);
-	}
-	if (syscall(SYS_close_range, INIT_FD + 1, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
-		stage_fail(p, STAGE_STDIO, 4);
 }
 
 void stage_run(const struct plan *p)
@@ -182,6 +197,7 @@ void stage_run(const struct plan *p)
 	int init = open_init(p);
 
 	prefer_as_victim(p);
+	machine_enter(p);
 
 	if (fd_recv(p->sync_fd, &go, 1, NULL, NULL) != 1)
 		_exit(1);
@@ -197,7 +213,7 @@ void stage_run(const struct plan *p)
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
 		stage_fail(p, STAGE_HOSTNAME, 0);
 	(void)setsid();
-	set_descriptors(p);
+	set_descriptors(p, &init);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		stage_fail(p, STAGE_CAPS, 1);
 	stage_check(p, caps_keep(INIT_CAPS, 1), STAGE_CAPS, 0);

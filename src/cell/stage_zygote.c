@@ -97,8 +97,8 @@ void stage_zygote_run(const struct plan *p)
 	char *const argv[] = {
 		python, isolated, (char *)p->guest_script, mode, (char *)p->guest_path, NULL
 	};
-	/* The environment of its kernels, the same that init gives to commands. Libraries have one
-	 * thread: kernels run on few processors, and threads do not survive a fork. */
+	/* The environment of its kernels, the same that init gives to commands; a kernel removes
+	 * the settings of libraries. They have one thread: threads do not survive a fork. */
 	static char path[] = "PATH=" CELL_PATH, home[] = "HOME=" CELL_HOME,
 		    user[] = "USER=" CELL_USER, logname[] = "LOGNAME=" CELL_USER,
 		    lang[] = "LANG=C.UTF-8", shell[] = "SHELL=/bin/bash",

@@ -35,6 +35,7 @@
 #include "cell/seccomp.h"
 #include "init/files.h"
 #include "init/init_command.h"
+#include "init/machine.h"
 #include "init/sockets.h"
 #include "wire/init.h"
 #include "wire/warden.h"
@@ -164,6 +165,7 @@ static void start_command(const struct init_msg *m, const struct command *c, int
 	struct command_start start;
 	struct running *slot = find_free();
 
+	machine_refresh();
 	if (r == 0 && (!slot || find(m->id)))
 		r = slot ? EEXIST : EAGAIN;
 	if (r) {
@@ -362,6 +364,7 @@ int main(void)
 	/* If an ancestor ignores it, there would be no process to wait for. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	read_config();
+	machine_begin(&config);
 	seal();
 	int sig = fd_signals(&chld, 1, NULL);
 
@@ -370,10 +373,13 @@ int main(void)
 	for (;;) {
 		struct signalfd_siginfo info[16];
 		struct pollfd fds[] = { { .fd = INIT_FD, .events = POLLIN },
-					{ .fd = sig, .events = POLLIN } };
+					{ .fd = sig, .events = POLLIN },
+					{ .fd = machine_fd(), .events = POLLIN } };
 
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), machine_wait_ms()) < 0 && errno != EINTR)
 			_exit(EXIT_PROTOCOL);
+		if (fds[2].revents)
+			machine_serve();
 		if (fds[1].revents) {
 			(void)!read(sig, info, sizeof(info));
 			reap();

@@ -75,13 +75,16 @@ static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_f
 		c->plan->owner = owner;
 	c->plan->config.kernels = c->zygote != 0;
 	c->config = c->plan->config;
+	c->cpus = c->plan->machine.cpus;
 	c->agent = c->plan->ids.ranged ? c->plan->ids.base + c->config.uid : 0;
 	if (!(c->spec.without & CELL_WITHOUT_CGROUP)) {
 		r = cell_cgroup(h, &c->record, &c->spec.limits, &c->cgroup, e);
 		c->has_cgroup = r == 0;
 	}
-	if (r == 0)
+	if (r == 0) {
+		machine_open(c->plan, c->has_cgroup ? &c->cgroup : NULL);
 		r = launch_begin(c->plan, c->has_cgroup ? &c->cgroup : NULL, &c->l, e);
+	}
 	if (r < 0) {
 		plan_free(c->plan);
 		if (c->has_cgroup)

@@ -44,6 +44,7 @@ struct cell {
 	struct plan *plan; /* while it is being made */
 	struct cell_spec spec;
 	struct init_config config; /* what init was told: a zygote's kernel is told the same */
+	struct machine_cpus cpus;
 	struct record record;
 	bool has_cgroup;
 	struct cgroup cgroup;

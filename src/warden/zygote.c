@@ -191,7 +191,7 @@ static int open_line_as_agent(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS],
 
 static int ask_zygote(struct zygote *z, struct cell *c, int fds[], struct err *e)
 {
-	struct zygote_req q = { .seq = c->handle, .config = c->config };
+	struct zygote_req q = { .seq = c->handle, .config = c->config, .cpus = c->cpus };
 	struct cgroup_enter enter = { .n = 0 };
 	int r = open_line_as_agent(c, fds, e);
 

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "wire/machine.h"
+
 #define INIT_FD 3 /* init finds the channel here */
 #define INIT_COMMANDS_MAX 256u
 #define INIT_BLOB_MAX (4u << 20) /* cwd, script name, argv and env together */
@@ -62,7 +64,8 @@ struct init_config {
 	/* 1: a zygote's kernels live here too. They cannot be in init's Landlock domain, so signals
 	 * between them and init's commands must not be scoped to it. */
 	uint32_t kernels;
-	uint32_t pad_;
+	uint32_t seen_cpus;   /* processors that code in the cell sees (wire/machine.h) */
+	uint64_t seen_memory; /* and bytes of memory */
 };
 
 struct init_limit {

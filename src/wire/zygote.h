@@ -39,6 +39,7 @@ struct zygote_req {
 	struct init_config config; /* the limits and layers of the cell, as its init has them */
 	uint32_t n_cgroups;
 	uint32_t pad_;
+	struct machine_cpus cpus;
 };
 
 struct zygote_reply {

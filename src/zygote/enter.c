@@ -192,6 +192,18 @@ __attribute__((noinline)) long caisson_fork(const struct zygote_req *q, const in
 
 /* ---- sealing ------------------------------------------------------------------------------- */
 
+/*
+ * The cell's uptime and processors, as its init has them (cell/machine.c); not every Linux kernel
+ * has both. The namespace of the first cannot be joined with the others: the child in between
+ * shares its memory, and a clock belongs to a memory.
+ */
+static void see_machine(const struct machine_cpus *m, int pidfd)
+{
+	(void)sys(__NR_setns, pidfd, CLONE_NEWTIME, 0, 0, 0);
+	if (m->some)
+		(void)sys(__NR_sched_setaffinity, 0, sizeof(m->mask), (long)m->mask, 0, 0);
+}
+
 /* As init does for a command: nobody's groups, the agent's user, no capability in any set. */
 static long shed_privilege(const struct init_config *c)
 {
@@ -329,6 +341,7 @@ void caisson_seal(const struct zygote_req *q, const int *fds)
 	const int hello = 5; /* once set_descriptors() has put it there */
 	long r;
 
+	see_machine(&q->cpus, fds[ZYGOTE_FD_INIT]);
 	if ((r = shed_privilege(c)) < 0)
 		fail(fds[ZYGOTE_FD_HELLO], ENTER_CREDS, (int)r);
 	if ((r = sys(__NR_chdir, (long)"/workspace", 0, 0, 0, 0)) < 0 ||

@@ -31,6 +31,10 @@ UNLIMITED = ("unlimited", "unlimited")
 
 # ---- the declaration ------------------------------------------------------------------------------
 
+# As many processors as the quota fills (--cpus 1). It is information, which code may change; the quota is the limit.
+ONE_CPU = "1 of the caller's" if len(os.sched_getaffinity(0)) > 1 else "=caller"
+# Since Linux 6.3: the uptime is that of the cell.
+TIME = "own" if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 3) else "host"
 OUR_SIGNALS = "00000000000004c0" if SANITIZED else ZERO  # BUS FPE SEGV: the sanitizer's
 
 COMMAND = {
@@ -39,14 +43,14 @@ COMMAND = {
     "Groups": "", "Umask": "0022", "TracerPid": "0", "Threads": "1",
     "SigPnd": ZERO, "ShdPnd": ZERO, "SigBlk": ZERO, "SigIgn": ZERO, "SigCgt": ZERO,
     "inner pid": "2", "session": "own", "group": "own", "terminal": "0",
-    "policy": "0", "rt priority": "0", "nice": "=caller", "io priority": "0", "cpus": "=caller",
+    "policy": "0", "rt priority": "0", "nice": "=caller", "io priority": "0", "cpus": ONE_CPU,
     "personality": "00000000", "posix timers": "", "timer slack": "=caller",
     "oom_score_adj": "800", "coredump_filter": "=caller",
     "cwd": "/workspace", "root": "/", "exe": "/usr/bin/cat",
     "fds": {"0": "pipe r", "1": "pipe w", "2": "pipe w"},
     "environ": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent", "LOGNAME": "agent",
                 "SHELL": "/bin/bash", "LANG": "C.UTF-8"},
-    "namespaces": {**{n: "own" for n in NAMESPACES}, "time": "host"},
+    "namespaces": {**{n: "own" for n in NAMESPACES}, "time": TIME},
     "setgroups": "allow",
     "limits": {
         "cpu time": "=caller", "file size": (str(1 << 30),) * 2, "data size": "=caller", "stack size": "=caller",
@@ -61,6 +65,11 @@ COMMAND = {
 # The warden raises its own soft limit of descriptors to the hard one, and init begins with that.
 MANY_FILES = ("open files", (lambda h: (str(h), str(h)))(resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
+# In this order; the last with fanotify alone.
+OWN_FILES = ["meminfo", "stat", "loadavg", "cpuinfo", "uptime"]
+GAUGES = ["memory/memory.usage_in_bytes", "memory/memory.stat", "cpuacct/cpuacct.stat"] if "cpuacct" in hierarchies() else \
+    ["v2/memory.current", "v2/memory.stat", "v2/cpu.stat"]
+
 INIT = {
     **COMMAND,
     # SETUID, SETGID, SETPCAP, KILL: to start commands as another user without rights, and to end them.
@@ -69,7 +78,9 @@ INIT = {
     "SigIgn": "0000000000001007",            # HUP INT QUIT PIPE, as the warden has it
     "SigCgt": OUR_SIGNALS,
     "inner pid": "1", "cwd": "/", "exe": "/",  # its own file is a mount that is nowhere
-    "fds": {"0": "/dev/null rw", "1": "/dev/null rw", "2": "/dev/null rw", "3": "socket", "4": "signalfd"},
+    # Its streams, the channel, the files over /proc, the covered one, what asks before they are read, the gauges.
+    "fds": {"0": "/dev/null rw", "1": "/dev/null rw", "2": "/dev/null rw", "3": "socket", **{str(4 + i): f"/{n} (deleted) rw" for i, n in enumerate(OWN_FILES)},
+            "9": "/proc/cpuinfo r", "10": "fanotify", **{str(11 + i): f"cgroup {n}" for i, n in enumerate(GAUGES)}, "14": "signalfd"},
     "environ": {},
     "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0"), MANY_FILES[0]: MANY_FILES[1]},
 }
@@ -89,6 +100,7 @@ WARDEN = {
     "namespaces": {n: "host" for n in ALL_NAMESPACES},
     "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0"), MANY_FILES[0]: MANY_FILES[1]},
     "cgroups": {"*": "=caller"},
+    "cpus": "=caller",
 }
 
 CAISSON_ITSELF = {
@@ -106,6 +118,8 @@ CAISSON_ITSELF = {
 # As an ordinary user: one id, nothing to map but itself, and no way to drop the caller's groups.
 USER_CHANGES = {"setgroups": "deny"}
 USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller", "fds": [x for x in WARDEN["fds"] if x != "host ids"]}
+NULLS = {"8": "/dev/null rw", "10": "/dev/null rw"}  # an ordinary user has no such group
+NO_GAUGES = {str(11 + i): "/dev/null rw" for i in range(len(GAUGES))}
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
 NO_CGROUP_LIMITS = {"processes": ("128", "128"), "address space": (str(512 << 20),) * 2}
 
@@ -159,9 +173,9 @@ def fd_name(pid, fd, streams):
         return "host ids"
     if re.search(r"/cells/\d{4}$", link):
         return "record"
-    m = re.match(r"/sys/fs/cgroup/(?:(\w+)/)?.*caisson[-/]c\d+-[0-9a-f]+(/memory.events)?$", link)
+    m = re.match(r"/sys/fs/cgroup/(?:(\w+)/)?.*caisson[-/]c\d+-[0-9a-f]+(/[\w.]+)?$", link)
     if m and V1:
-        return f"cgroup {m[1]}"
+        return f"cgroup {m[1]}{m[2] or ''}"
     if m:
         return f"cgroup v2{m[2] or ''}"
     return f"{link} {mode}"
@@ -192,7 +206,8 @@ def posture(pid, caller, streams=(), tid=None):
     p["session"] = "own" if stat[3] == str(pid) else stat[3]
     p["group"] = "own" if stat[2] == str(pid) else stat[2]
     p["terminal"], p["nice"], p["rt priority"], p["policy"] = stat[4], stat[16], stat[37], stat[38]
-    p["cpus"] = st["Cpus_allowed_list"]
+    mine, all_of_them = os.sched_getaffinity(int(tid or pid)), os.sched_getaffinity(0)
+    p["cpus"] = "=caller" if mine == all_of_them else f"{len(mine)} of the caller's" if mine < all_of_them else st["Cpus_allowed_list"]
     p["io priority"] = str(libc.syscall(IOPRIO_GET, 1, tid or pid))
     p["personality"] = read(f"{at}/personality").strip()
     p["oom_score_adj"] = read(f"{at}/oom_score_adj").strip()
@@ -266,7 +281,7 @@ def differences(declared, found, caller, name):
     return out
 
 
-def expected_mounts(dev_type):
+def expected_mounts(dev_type, as_root):
     """The whole list on this machine: directories that the host lacks are left out."""
     want = [(p, dev_type if t == "=dev" else t, r, f) for p, t, r, f in MOUNTS]
     of = {line.split()[4]: line.split(" - ")[1].split()[0] for line in read("/proc/self/mountinfo").splitlines()}
@@ -283,6 +298,7 @@ def expected_mounts(dev_type):
                         else (p, host_type(p), cell_lib.root_of(p), {RO, NODEV}))
             want += [(m, t, None, {RO, NODEV}) for m, t in of.items() if m.startswith(p + "/")]
     want += [(f"/proc/{n}", dev_type, "/null", {RO, NOEXEC}) for n in MASKED_FILES if os.path.exists(f"/proc/{n}")]
+    want += [(f"/proc/{n}", "tmpfs", f"/{n}//deleted", {RO, NODEV, NOEXEC}) for n in OWN_FILES if as_root or n != "uptime"]
     want += [(f"/proc/{n}", "tmpfs", "/sys", {RO, NODEV, NOEXEC}) for n in MASKED_DIRS if os.path.isdir(f"/proc/{n}")]
     return sorted((p, t, r, sorted(f | {"nosuid"})) for p, t, r, f in want)
 
@@ -293,7 +309,7 @@ def check_mounts(pid):
     dev = "tmpfs" if own else next(line.split(" - ")[1].split()[0] for line in reversed(read("/proc/self/mountinfo").splitlines())
                                    if line.split()[4] in ("/dev", "/dev/null"))
     have = sorted((p, t, r, sorted(f)) for p, t, r, f in mounts(pid))
-    want = expected_mounts(dev)
+    want = expected_mounts(dev, own)
     return [f"mount extra or different: {x}" for x in have if x not in want] + \
            [f"mount missing: {x}" for x in want if x not in have]
 
@@ -303,6 +319,12 @@ def without_32_33(p):
     in our own processes. A command has to have none of it."""
     p["SigIgn"] = f"{int(p['SigIgn'], 16) & ~(3 << 31):016x}"
     return p
+
+
+def init_of(as_user, cgroup):
+    """The declaration of init in a mode."""
+    return {**INIT, **(USER_CHANGES if as_user else {}), **({} if cgroup else NO_CGROUP),
+            "fds": {**INIT["fds"], **(NULLS if as_user else {}), **({} if cgroup else NO_GAUGES)}}
 
 
 def whole(h, as_user=False, cgroup=True, command_changes=None, caller_changes=None):
@@ -323,7 +345,7 @@ def whole(h, as_user=False, cgroup=True, command_changes=None, caller_changes=No
         warden["fds"] = [x for x in warden["fds"] if not x.startswith("cgroup") and x != "eventfd"]
     itself = CAISSON_ITSELF
     out += differences(want, found["command"], base, "command")
-    out += differences({**INIT, **user, **none}, found["init"], base, "init")
+    out += differences(init_of(as_user, cgroup), found["init"], base, "init")
     out += differences(warden, found["warden"], base, "warden")
     out += differences(itself, found["caisson"], {**base, **(caller_changes or {})}, "caisson")
     # Namespaces: one cell, not several.
@@ -502,7 +524,7 @@ def test_posture_whatever_the_caller_is(mode):
                                **({"limits": {**COMMAND["limits"], **NO_CGROUP_LIMITS}} if mode == "user" else {})},
                               posture(h.pid, base), posture(h.caisson, base), "command")
             init = without_32_33(posture(h.init, base))
-            want = {**INIT, **(USER_CHANGES if mode != "root" else {}), **(NO_CGROUP if mode == "user" else {})}
+            want = init_of(mode != "root", mode != "user")
             # Best-effort I/O priority is not a privilege: the caller's or none.
             out = [x for x in out if "io priority: '16384'" not in x]
             # Its own signals do not matter: it has no handlers, and pid 1 gets no signal without one.

@@ -18,7 +18,7 @@ from cell_lib import Held, host, read, user_cell
 quick = pytest.mark.quick
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 
-# About the whole machine; programs need it, or it never changes.
+# Programs need it: about the cell (cpuinfo, loadavg, meminfo, stat, uptime), or about the machine, and then it never changes.
 VISIBLE = set("""consoles cpuinfo devices dma execdomains fb filesystems loadavg meminfo misc mtrr stat uptime version""".split())
 # Of the cell's own ipc namespace.
 OWN = {"sysvipc/msg", "sysvipc/sem", "sysvipc/shm"}
@@ -116,3 +116,39 @@ def test_no_count_of_others_in_sys(as_user, stopped_by):
     assert int(re.search(r"^read (\d+)", text, re.M)[1]) > 300 and "over" in text, text
     assert set(re.findall(r"^changed (.*)", text, re.M)) <= CHANGES, text
     stopped_by("masked /proc/sys")
+
+
+LOOK = """
+import sys
+def look():
+    text = {n: open('/proc/' + n).read().split() for n in ('meminfo', 'stat', 'loadavg')}
+    return (*(int(text['meminfo'][text['meminfo'].index(k) + 1]) for k in ('MemTotal:', 'MemFree:')), sum(map(int, text['stat'][1:4])), float(text['loadavg'][0]))
+before = look()
+print('ready', flush=True); sys.stdin.readline()
+print('seen', *before, *look(), flush=True)
+"""
+
+
+def host_use():
+    memory = dict(re.findall(r"^(\w+):\s+(\d+)", read("/proc/meminfo"), re.M))
+    return int(memory["MemTotal"]), sum(map(int, read("/proc/stat").split()[1:4]))
+
+
+@quick
+@BOTH
+def test_nothing_of_the_machine_changes(as_user, stopped_by):
+    """The host allocates and computes: memory, times and load that a cell reads are its own."""
+    total, ticks = host_use()
+    with Held(code=LOOK, as_user=as_user, without="cgroup" if as_user else None) as h:
+        block, end = bytearray(400 << 20), os.times().user + 0.5
+        while os.times().user < end:
+            pass
+        now_ticks = host_use()[1]
+        landed(total != 512 << 10 and now_ticks - ticks > 30, f"{total} {ticks} {now_ticks}")
+        h.say()
+        words = re.search(r"^seen (.*)", h.finish().stdout.decode(), re.M)[1].split()
+    del block
+    total, free, busy, _, total_then, free_then, busy_then, load = map(float, words)
+    assert total == total_then == 512 << 10 and abs(free - free_then) < 50 << 10, words
+    assert 0 <= busy_then - busy < 30 and load < 1, words
+    stopped_by("files of the cell over /proc")

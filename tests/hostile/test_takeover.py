@@ -234,6 +234,21 @@ def test_front_gives_a_directory_to_a_cell(daemon, host, what, stopped_by):
 
 
 @quick
+def test_pid_1_holds_up_no_file(daemon, stopped_by):
+    """Pid 1 holds a fanotify group that root made: a mark on a shared file would make everybody who reads it wait for pid 1."""
+    name = unique()
+    daemon.execute("1", session_id=name)
+    init = next(c for c in daemon.cells() if os.readlink(f"/proc/{c}/ns/pid") == os.readlink(f"/proc/{kernel_of(daemon, name)}/ns/pid"))
+    group = [fd for fd, name in descriptors(init).items() if "fanotify" in name]
+    landed(len(group) == 1, descriptors(init))
+    with Puppet(init) as p:
+        for path in ("/usr/bin/true", "/proc/self/exe", "/dev/null", "/"):
+            for flags in (1, 1 | 0x10, 1 | 0x100):  # ADD; of the mount, of the file system
+                assert p.call("fanotify_mark", group[0], flags, 0x30000, -100, z(path)).errno == "EPERM", path
+    stopped_by("filter")
+
+
+@quick
 def test_front_has_nothing_of_its_starter(daemon, stopped_by):
     """Descriptors of the process that started the daemon are not left to the process that reads strangers' bytes."""
     with Daemon("--pool", 0, wrapper=("bash", "-c", 'exec 77</etc/shadow 78<>/dev/tty0 2>/dev/null || exec 77</etc/shadow; exec "$@"', "sh")) as d:

@@ -7,12 +7,14 @@ directory per hierarchy that belongs to the user, and a process moved into it.
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 from integ_lib import CELL_CGROUP, USER, Place, as_user, copy_programs, copy_tree, hierarchies, records, run, start, wait_running
 from process import IS_ROOT, wait_until
+from test_machine import BLOCK, LOOK, check_age, check_limits, linux_at_least, look
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
 
@@ -72,6 +74,15 @@ def test_doctor_reports_the_same(user):
     assert r.code == 1 and d["healthy"] is False
     assert checks["cgroup"]["status"] == "missing" and "--without cgroup" in checks["cgroup"]["fix"]
     assert checks["cell"]["status"] == "missing" and checks["user"]["status"] == "weak"
+
+
+def test_machine_of_a_cell(user):
+    """The limits that code sees are exact; the use is a few seconds old at most."""
+    began = time.time()
+    seen = look(user("run", "--memory", "384M", LOOK % (BLOCK, True, BLOCK), cgroup=False))
+    check_limits(seen, 1, 384 << 20)
+    if linux_at_least(6, 3):
+        check_age(seen, began)
 
 
 def test_without_cgroup_it_works_with_a_warning(user):

@@ -24,7 +24,7 @@ ZERO = "0" * 16
 SAME = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Groups", "Umask", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "TracerPid")
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
 # Settings for libraries that a kernel may have in addition; none of them is about the host.
-TUNING = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg", "MPLCONFIGDIR": None,
+TUNING = {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg", "MPLCONFIGDIR": None,
           "MATPLOTLIBRC": None, "PWD": "/workspace", "SHLVL": None, "_": None, "OLDPWD": None}
 
 
@@ -45,7 +45,7 @@ def posture(pid):
     return {**{k: s[k].strip() for k in SAME}, "limits": limits_of(pid), "oom_score_adj": Path("/proc/%d/oom_score_adj" % pid).read_text().strip(),
             "personality": Path("/proc/%d/personality" % pid).read_text().strip(),
             "nice": Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[16],
-            "cpus": s["Cpus_allowed_list"].strip(), "cwd": os.readlink("/proc/%d/cwd" % pid)}
+            "cpus": len(os.sched_getaffinity(pid)), "cwd": os.readlink("/proc/%d/cwd" % pid)}
 
 
 def descriptors(pid):

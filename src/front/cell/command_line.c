@@ -18,8 +18,8 @@
 #define LINE_BYTES_MAX (INIT_BLOB_MAX - 65536u)
 
 static const char *const base_env[] = {
-	"PATH=" CELL_PATH, "HOME=" CELL_HOME, "USER=" CELL_USER,        "LOGNAME=" CELL_USER,
-	"SHELL=/bin/bash", "LANG=C.UTF-8",    "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
+	"PATH=" CELL_PATH,    "HOME=" CELL_HOME, "USER=" CELL_USER,
+	"LOGNAME=" CELL_USER, "SHELL=/bin/bash", "LANG=C.UTF-8",
 };
 
 bool command_env_name(const char *name)

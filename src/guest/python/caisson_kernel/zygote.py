@@ -55,7 +55,9 @@ def become_kernel(enter, request, numbers):
     """Run in the grandchild. Never returns."""
     enter.caisson_seal(request, numbers)
     try:
-        os.environ.pop("MPLCONFIGDIR", None)
+        # For the zygote alone. In a cell, libraries start as many threads as it has processors.
+        for name in ("MPLCONFIGDIR", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            os.environ.pop(name, None)
         reseed.after_fork()
         kernel.main()
     finally:
