@@ -235,6 +235,18 @@ def test_hostile_settings(k):
     assert k.run("set +o posix; echo ok").stdout == "ok\n"
 
 
+def test_packages(k, tmp_path):
+    """New packages: the variables have them, and the code's own directories stay."""
+    env = {"PATH": "/packages/tools/bin:/usr/bin:/bin:/packages/new/bin", "PYTHONPATH": "/packages/tools/lib:/packages/new", "NODE_PATH": "/packages/js/node_modules"}
+    k.run("PATH=/packages/tools/bin:/usr/bin:/bin:/packages/old/bin:/mine; export PYTHONPATH=/lib\\ mine:/packages/old; readonly NODE_PATH=kept")
+    k.send({"type": "packages", "paths": ["/packages/new"], "env": env})
+    assert k.run("echo $PATH; echo \"$PYTHONPATH\"; echo $NODE_PATH; sh -c 'echo \"$PYTHONPATH\"'; echo \"$IFS\" | od -An -c").stdout.splitlines() == [
+        "/packages/tools/bin:/usr/bin:/bin:/mine:/packages/new/bin", "/lib mine:/packages/tools/lib:/packages/new", "kept",
+        "/lib mine:/packages/tools/lib:/packages/new", r"       \t  \n  \n"]
+    k.send({"type": "packages", "paths": [], "env": {}})
+    assert k.run("echo $PATH").stdout == "/packages/tools/bin:/usr/bin:/bin:/mine:/packages/new/bin\n"
+
+
 def test_needs_no_programs(tmp_path):
     kernel = DRIVER.start(tmp_path, env={"PATH": "/nonexistent"})
     assert kernel.run("echo $PATH; x=1").stdout == "/nonexistent\n"

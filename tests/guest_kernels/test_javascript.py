@@ -73,6 +73,20 @@ def test_top_level_await_in_all_places(k):
     assert k.run("[a, c, i, typeof K, o.k6]").text == "[ 1, 3, 2, 'function', 7 ]"
 
 
+def test_packages(k, tmp_path):
+    """Packages that are installed while the kernel runs, for require and for import."""
+    for name, main in (("commonly", "module.exports = 'c'"), ("only", None)):
+        home = tmp_path / "apart" / name
+        home.mkdir(parents=True)
+        (home / "index.js").write_text(main or "export default 'm'")
+        (home / "package.json").write_text('{"name": "%s", "main": "index.js"}' % name if main else '{"name": "only", "type": "module", "exports": "./index.js"}')
+    assert k.run("require('commonly')").error["name"] == "Error"
+    k.send({"type": "packages", "paths": [str(tmp_path / "apart")], "env": {"NODE_PATH": str(tmp_path / "apart")}})
+    assert k.run("[require('commonly'), (await import('commonly')).default, (await import('only')).default]").text == "[ 'c', 'c', 'm' ]"
+    r = k.run("await import('nowhere')")
+    assert "nowhere" in r.error["value"] and r.status == "error"
+
+
 def test_require_and_import(k, tmp_path):
     (tmp_path / "lib.js").write_text("exports.v = 11")
     (tmp_path / "mod.mjs").write_text("export const v = 12; export default 13")

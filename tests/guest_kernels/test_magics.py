@@ -529,3 +529,14 @@ def test_kernel_asks_the_host_to_install(kernel, tmp_path):
     kernel.send({"type": "install_response", "id": kernel.message()["id"], "error": "it is blocked"})
     r = kernel.finish()
     assert r.error["name"] == "RuntimeError" and "it is blocked" in r.error["value"]
+
+
+def test_kernel_imports_what_a_subprocess_has_installed(kernel, tmp_path):
+    """The message about it arrives while the code runs."""
+    (tmp_path / "brought_later.py").write_text("VALUE = 8\n")
+    kernel.start("import os, time\nprint('begun')\nwhile not os.path.exists(%r): time.sleep(0.01)\n"
+                 "try:\n    import no_such_module\nexcept ImportError: pass\nimport brought_later; print(brought_later.VALUE)" % str(tmp_path / "flag"))
+    kernel.wait_stdout("begun")
+    kernel.send({"type": "packages", "paths": [str(tmp_path)], "env": {"PYTHONPATH": str(tmp_path)}})
+    (tmp_path / "flag").write_text("")
+    assert kernel.finish().stdout == "begun\n8\n"

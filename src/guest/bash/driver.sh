@@ -274,6 +274,7 @@ __caisson_next() {
 	while builtin read -r -u "$__caisson_in" line; do
 		msg=()
 		__caisson_parse "$line"
+		[[ ${msg[type]-} != packages ]] || __caisson_packages
 		[[ ${msg[type]-} == execute ]] || continue
 		__caisson_id=${msg[id]-} __caisson_code=${msg[code]-} __caisson_stop='' __caisson_phase=code __caisson_told=
 		[[ -n $__caisson_id ]] || __caisson_id=' '
@@ -288,6 +289,25 @@ __caisson_next() {
 	done
 	__caisson_eof=1
 	return 0
+}
+
+# The sandbox has other packages than before; msg[] has the variables by which programs find them. The code may have
+# set these variables, too: its own directories stay, and come first in all but PATH.
+__caisson_packages() {
+	builtin local IFS=: name dir told list
+	for name in PATH PYTHONPATH NODE_PATH; do
+		told=${msg[$name]-} list=
+		[[ -n $told && $(builtin declare -p "$name" 2>/dev/null) != 'declare -'*([[:alpha:]])r* ]] || continue
+		for dir in ${!name-}; do
+			[[ $dir == /packages/* && ($name != PATH || $dir != /packages/tools/*) ]] && continue
+			[[ $name != PATH && :$told: == *":$dir:"* ]] || list+=:$dir
+		done
+		for dir in $told; do
+			[[ $name == PATH && $dir != /packages/* || :$list: == *":$dir:"* ]] || list+=:$dir
+		done
+		builtin export "$name=${list#:}"
+	done
+	builtin hash -r
 }
 
 # __caisson_report STATUS. Return: 0 if the code's EXIT trap has to run before the execution is over; it is
@@ -370,7 +390,7 @@ __caisson_utf8=$'^([\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\
 __caisson_utf8+=$'|[\xe1-\xec\xee\xef][\x80-\xbf][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf][\x80-\xbf]'
 __caisson_utf8+=$'|[\xf1-\xf3][\x80-\xbf][\x80-\xbf][\x80-\xbf]|\xf4[\x80-\x8f][\x80-\xbf][\x80-\xbf])'
 
-# __caisson_parse LINE: fill the caller's msg[] with the string members of a JSON object. In time linear in
+# __caisson_parse LINE: fill the caller's msg[] with the string members of a JSON object, and those of `env` in it. In time linear in
 # the line: it is cut at backslashes, the pieces are decoded and joined again, then cut at quotes. An
 # escaped quote is the byte 0xff, which UTF-8 never has, in between. Runs in the C locale with `set -f`.
 # Text that is not JSON gives an undefined result: the host is trusted to send JSON.
@@ -411,7 +431,7 @@ __caisson_parse() {
 		text=${s//[\}\]]/}
 		((depth += 2 * ${#text} - ${#s}))
 		s=${part[i + 2]-}
-		[[ $depth == 1 && ${s//[[:space:]]/} == : ]] || continue
+		[[ $depth == [12] && ${s//[[:space:]]/} == : ]] || continue
 		key=${part[i + 1]} text=${part[i + 3]-}
 		if [[ $text == *"$quote"* ]]; then
 			IFS=$quote
@@ -420,7 +440,7 @@ __caisson_parse() {
 			text="${piece[*]}"
 			text=${text%.}
 		fi
-		case $key in type | id | code) msg[$key]=$text ;; esac
+		case $depth$key in 1type | 1id | 1code | 2PATH | 2PYTHONPATH | 2NODE_PATH) msg[$key]=$text ;; esac
 		((i += 2))
 	done
 }

@@ -69,17 +69,33 @@ const modules = {
 	},
 	async import(specifier, options) {
 		specifier = String(specifier);
-		if (this.nativeImport) return quietly(() => this.nativeImport(specifier, options));
+		if (this.nativeImport) {
+			try {
+				return await quietly(() => this.nativeImport(specifier, options));
+			} catch (e) { // node's loader does not know NODE_PATH, where installed packages are
+				if (!e || e.code !== 'ERR_MODULE_NOT_FOUND' || /^\.{0,2}\/|^[a-z]+:/i.test(specifier)) throw e;
+				let file;
+				try {
+					file = this.locate(specifier);
+				} catch (ignored) {
+					throw e;
+				}
+				return quietly(() => this.nativeImport(url.pathToFileURL(file).href, options));
+			}
+		}
 		if (/^\.{0,2}\//.test(specifier)) return import(url.pathToFileURL(path.resolve(this.cwd, specifier)).href);
 		if (/^[a-z]+:/i.test(specifier) || builtinModules.includes(specifier)) return import(specifier);
-		let file;
+		return import(url.pathToFileURL(this.locate(specifier)).href);
+	},
+	// The file of a package.
+	locate(specifier) {
 		try {
-			file = this.require.resolve(specifier);
+			return this.require.resolve(specifier);
 		} catch (e) {
-			file = entryForImport(specifier, this.require.resolve.paths(specifier) || []);
+			const file = entryForImport(specifier, this.require.resolve.paths(specifier) || []);
 			if (!file) throw e;
+			return file;
 		}
-		return import(url.pathToFileURL(file).href);
 	},
 };
 

@@ -121,6 +121,13 @@ class Channel:
                 if message is not None:
                     self._sort(message)
 
+    def peek(self):
+        """pump(), unless a thread is reading, or the process is a fork. Returns whether it was done."""
+        if not self.mine or self._read_lock.locked():
+            return False
+        self.pump()
+        return True
+
     def _sort(self, message):
         kind = message.get("type")
         if kind == "execute":

@@ -18,7 +18,8 @@ import os
 import signal
 import sys
 
-from . import aio, control, display, execution, interrupts, magics, memory, reseed, source, standins, stdin_, streams
+from . import (aio, control, display, execution, interrupts, magics, memory, packages, reseed, source, standins, stdin_,
+               streams)
 
 _REHEARSAL = ("1 + 1", "print(end='')", "def f(): return 1 / 0\nf()", "def (")
 
@@ -85,6 +86,7 @@ def _settle():
     sys.path[:] = [""] + [p for p in sys.path if p not in ("", here)] + [here]
     sys.argv[:] = [""]
     interrupts.install()
+    packages.watch()
     streams.restore()
     stdin_.restore()
     try:

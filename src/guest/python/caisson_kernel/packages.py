@@ -6,9 +6,11 @@ packages and after the standard library, so that an installed numpy is the one t
 module of Python. Processes that the code starts find them by PYTHONPATH.
 
 `%pip install` asks the host, which answers when the packages are installed: the sandbox itself has no network, and no right
-to write to the directories of packages.
+to write to the directories of packages. A pip in a subprocess asks the host by itself; the message about its packages waits
+in the channel while code runs, so the last finder of imports looks there.
 """
 import importlib
+import importlib.machinery
 import os
 import re
 import sys
@@ -36,6 +38,27 @@ def use(message):
         os.environ[name] = value
     importlib.invalidate_caches()
     standins.refresh()
+
+
+class _Finder:
+    """A module that no other finder knows: its package may have been installed since the code began."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        from . import control
+        before = list(_told)
+        if path is not None or control.channel is None or not control.channel.peek() or _told == before:
+            return None
+        return importlib.machinery.PathFinder.find_spec(name)
+
+    @staticmethod
+    def invalidate_caches():
+        pass
+
+
+def watch():
+    if _Finder not in sys.meta_path:
+        sys.meta_path.append(_Finder)
 
 
 # Options of pip that have no effect here: there is one place, and it has the newest requested versions.
