@@ -112,7 +112,7 @@ SERVE_LIFE := $(addprefix tests/serve/test_,adopt.py auth.py floods.py isolation
 SERVE_WIRES := $(addprefix tests/serve/test_,attach.py cli_daemon.py cli_remote.py cli_terminal.py jupyter.py mcp_raw.py mcp_tools.py mcp_wires.py \
 	ports.py processes.py stream.py)
 SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py tool_rules.py packages.py packages_images.py packages_index.py packages_life.py \
-	secrets.py secrets_bound.py workspaces.py workspaces_life.py workspaces_user.py)
+	secrets.py secrets_bound.py shell_habits.py workspaces.py workspaces_life.py workspaces_user.py)
 SERVE_SCHEMA := tests/serve/test_schema.py
 SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py)
 

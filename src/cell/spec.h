@@ -24,6 +24,23 @@ struct err;
 #define CELL_HOSTNAME "caisson"
 #define CELL_PATH "/usr/local/bin:/usr/bin:/bin"
 
+/*
+ * The daemon's own programs in a cell: bin before the image's programs, and last after them, where
+ * those of installed packages are, too. The directory is in the mount of packages; a cell without
+ * that mount has it not, and loses nothing by a name in PATH.
+ */
+#define CELL_TOOLS "/packages/tools"
+#define CELL_TOOLS_PATH(path)                                                                      \
+	CELL_TOOLS "/bin:" path ":" CELL_HOME "/.local/bin:" CELL_TOOLS "/last"
+#define CELL_TOOLS_PYTHONPATH CELL_TOOLS "/lib"
+
+/* Installers wait for more than a minute for a name that does not exist, unless they are told not
+ * to. A host that egress allows has one more try. */
+#define CELL_HURRY_ENV                                                                             \
+	"PIP_RETRIES=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=1",                   \
+		"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=100", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=500",  \
+		"NPM_CONFIG_UPDATE_NOTIFIER=false"
+
 /* spec_default() - A spec with the documented default limits, image host, no mounts. */
 void spec_default(struct cell_spec *s);
 

@@ -85,8 +85,9 @@ void stage_net_settings(const struct plan *p);
  * exec: system calls only.
  */
 
-/* Where the gate answers, if there is egress; otherwise it refuses at once. */
-#define ROOT_RESOLV_CONF "nameserver " GATE_SELF4_TEXT "\n"
+/* Where the gate answers at once, if there is egress; otherwise the port refuses. Resolvers that do
+ * not notice a refusal (musl's) wait for a second instead of five. */
+#define ROOT_RESOLV_CONF "nameserver " GATE_SELF4_TEXT "\noptions timeout:1 attempts:2\n"
 
 /* root_build() - root.c: make the root filesystem and move into it. */
 void root_build(const struct plan *p);

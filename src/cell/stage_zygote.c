@@ -99,14 +99,16 @@ void stage_zygote_run(const struct plan *p)
 	};
 	/* The environment of its kernels, the same that init gives to commands; a kernel removes
 	 * the settings of libraries. They have one thread: threads do not survive a fork. */
-	static char path[] = "PATH=" CELL_PATH, home[] = "HOME=" CELL_HOME,
+	static char path[] = "PATH=" CELL_TOOLS_PATH(CELL_PATH), home[] = "HOME=" CELL_HOME,
 		    user[] = "USER=" CELL_USER, logname[] = "LOGNAME=" CELL_USER,
 		    lang[] = "LANG=C.UTF-8", shell[] = "SHELL=/bin/bash",
 		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
 		    bytecode[] = "PYTHONDONTWRITEBYTECODE=1",
 		    mpl[] = "MPLCONFIGDIR=/tmp/matplotlib";
-	static char *const envp[] = { path, home, user,     logname, lang, shell,
-				      blas, omp,  bytecode, mpl,     NULL };
+	static const char tools[] = "PYTHONPATH=" CELL_TOOLS_PYTHONPATH;
+	static const char *const envp[] = { path,  home,           user, logname,  lang,
+					    shell, blas,           omp,  bytecode, mpl,
+					    tools, CELL_HURRY_ENV, NULL };
 
 	stage_die_with_parent(p);
 	/* Signals that the warden ignores would be ignored by kernels, too. */
@@ -123,6 +125,6 @@ void stage_zygote_run(const struct plan *p)
 	set_descriptors(p);
 	give_up(p);
 	for (size_t i = 0; i < ARRAY_SIZE(pythons); i++)
-		(void)execve(pythons[i], argv, envp);
+		(void)execve(pythons[i], argv, (char *const *)envp);
 	stage_fail(p, STAGE_EXEC, 1);
 }

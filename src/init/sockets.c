@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sockets.c - Connections to the cell's own loopback, and listening sockets for the gate.
+ * sockets.c - Connections to the cell's own loopback, and listening sockets for the gate and the
+ * front.
  *
  * Init makes them, and not a process of the cell's user: a non-blocking connect cannot hold pid 1
  * up (a listener whose queue is full leaves the socket connecting), it needs no process where the
@@ -76,6 +77,11 @@ int sockets_listen(const struct init_listen *q)
 		v4.sin_port = htons(DNS_PORT);
 		return make(q->kind == INIT_LISTEN_DNS_UDP ? SOCK_DGRAM : SOCK_STREAM,
 			    (const struct sockaddr *)&v4, sizeof(v4));
+	}
+	if (q->kind == INIT_LISTEN_TOOLS) {
+		v4.sin_addr.s_addr = htonl(GATE_SELF4);
+		v4.sin_port = htons(INIT_TOOLS_PORT);
+		return make(SOCK_STREAM, (const struct sockaddr *)&v4, sizeof(v4));
 	}
 	if (q->kind != INIT_LISTEN_TCP || q->port == 0 || q->port > 65535)
 		return -EINVAL;

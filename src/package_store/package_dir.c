@@ -92,7 +92,8 @@ int package_dir_sweep(int store_dir, bool (*keep)(const char *key), struct err *
 		return err_set(e, -errno, "list the packages");
 	rewinddir(d); /* both descriptors have one offset */
 	while ((name = dir_next(d))) {
-		if (tree_key_ok(name) && (!keep || keep(name)))
+		if ((tree_key_ok(name) && (!keep || keep(name))) ||
+		    strcmp(name, PACKAGE_STORE_TOOLS) == 0)
 			continue;
 		int r = tree_remove(store_dir, name);
 

@@ -127,14 +127,18 @@ struct init_connect {
 };
 
 /*
- * A socket of the cell's network for the gate (wire/gate.h), which accepts the cell's connections
- * outside of it. Answered as INIT_CONNECT is.
+ * A socket of the cell's network for the gate (wire/gate.h) or the front, which accepts the cell's
+ * connections outside of it. Answered as INIT_CONNECT is.
  */
 enum init_listen_kind {
 	INIT_LISTEN_TCP = 1, /* listens on this port of all addresses, of both families */
 	INIT_LISTEN_DNS_UDP, /* port 53 of the resolver's address; port is 0 */
 	INIT_LISTEN_DNS_TCP, /* the same, and listens */
+	INIT_LISTEN_TOOLS,   /* INIT_TOOLS_PORT of that address, for the front; port is 0 */
 };
+
+/* Where programs of the cell request packages (docs/protocol/tools.md). */
+#define INIT_TOOLS_PORT 61052 /* neither privileged nor ephemeral */
 
 struct init_listen {
 	uint32_t kind; /* enum init_listen_kind */

@@ -21,6 +21,7 @@
 #define PACKAGE_STORE_JOBS_MAX 8u
 #define PACKAGE_STORE_KEY_LEN 32u /* hexadecimal digits: the name of a tree, random */
 #define PACKAGE_STORE_FILES_MAX 500000u
+#define PACKAGE_STORE_TOOLS "tools" /* the front's own, beside the trees; never swept */
 
 enum package_store_op {
 	PACKAGE_STORE_STORE = 1, /* a descriptor to read a tree from -> key, hash, size */

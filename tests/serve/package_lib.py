@@ -184,7 +184,7 @@ def registry(where, url):
 
 def trees(daemon):
     """The packages that the daemon keeps."""
-    return sorted(p.name for p in (daemon.state / "packages").iterdir())
+    return sorted(p.name for p in (daemon.state / "packages").iterdir() if p.name != "tools")
 
 
 def package_store(daemon):

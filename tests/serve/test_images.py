@@ -147,7 +147,8 @@ def test_commands_have_the_environment_of_the_image(d):
     r = d.post("/v1/sandboxes/%s/exec" % name, {"cmd": "env"})
     assert r.status == 200, r
     lines = set(r.json["stdout"].splitlines())
-    assert {"PATH=/bin", "COLOUR=red", "MINE=1", "HOME=/home/agent"} <= lines, lines
+    path = "PATH=/packages/tools/bin:/bin:/home/agent/.local/bin:/packages/tools/last"
+    assert {path, "COLOUR=red", "MINE=1", "HOME=/home/agent"} <= lines, lines
 
 
 def test_image_that_is_not_there(d):

@@ -210,7 +210,7 @@ int cell_files(struct cell *r, struct cell_command *c, struct files_request *q, 
  */
 int cell_connect(struct cell *r, struct cell_command *c, uint32_t port, uint32_t family,
 		 struct err *e);
-/* cell_listen() - As cell_connect(), for a socket that the gate serves. */
+/* cell_listen() - As cell_connect(), for a socket that the gate or the front serves. */
 int cell_listen(struct cell *r, struct cell_command *c, enum init_listen_kind kind, uint32_t port,
 		struct err *e);
 void cell_signal(struct cell *r, const struct cell_command *c, enum init_target target, int signo);

@@ -21,6 +21,13 @@ static const char *const base_env[] = {
 	"PATH=" CELL_PATH,    "HOME=" CELL_HOME, "USER=" CELL_USER,
 	"LOGNAME=" CELL_USER, "SHELL=/bin/bash", "LANG=C.UTF-8",
 };
+/* For everything but the fetcher's installers, which are patient and have an index. */
+static const char *const tools_env[] = {
+	"PATH=" CELL_TOOLS_PATH(CELL_PATH),
+	"PYTHONPATH=" CELL_TOOLS_PYTHONPATH,
+	CELL_HURRY_ENV,
+};
+static const char *const terminal_env[] = { "TERM=xterm-256color" };
 
 bool command_env_name(const char *name)
 {
@@ -68,23 +75,31 @@ static int put_all(char **envp, size_t *n, const json_t *map, struct refusal *r)
 	return 0;
 }
 
+static bool put_table(char **envp, size_t *n, const char *const *rows, size_t n_rows)
+{
+	for (size_t i = 0; i < n_rows; i++) {
+		char *entry = strdup(rows[i]);
+
+		if (!entry)
+			return false;
+		put(envp, n, entry);
+	}
+	return true;
+}
+
 static int make_env(const struct command_words *w, struct command_line *l, struct refusal *r)
 {
-	size_t n = 0, most = ARRAY_SIZE(base_env) + 2 + json_object_size(w->image_env) +
-			     json_object_size(w->packages_env) + json_object_size(w->sandbox_env) +
-			     json_object_size(w->env);
+	size_t n = 0, most = ARRAY_SIZE(base_env) + ARRAY_SIZE(tools_env) + 2 +
+			     json_object_size(w->image_env) + json_object_size(w->packages_env) +
+			     json_object_size(w->sandbox_env) + json_object_size(w->env);
 
 	l->envp = calloc(most, sizeof(char *));
 	if (!l->envp)
 		return refusal_no_memory(r);
-	for (size_t i = 0; i < ARRAY_SIZE(base_env) + (w->terminal ? 1 : 0); i++) {
-		char *entry =
-			strdup(i < ARRAY_SIZE(base_env) ? base_env[i] : "TERM=xterm-256color");
-
-		if (!entry)
-			return refusal_no_memory(r);
-		put(l->envp, &n, entry);
-	}
+	if (!put_table(l->envp, &n, base_env, ARRAY_SIZE(base_env)) ||
+	    (!w->fetcher && !put_table(l->envp, &n, tools_env, ARRAY_SIZE(tools_env))) ||
+	    (w->terminal && !put_table(l->envp, &n, terminal_env, ARRAY_SIZE(terminal_env))))
+		return refusal_no_memory(r);
 	if (put_all(l->envp, &n, w->image_env, r) < 0 ||
 	    put_all(l->envp, &n, w->packages_env, r) < 0 ||
 	    put_all(l->envp, &n, w->sandbox_env, r) < 0)

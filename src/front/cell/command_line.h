@@ -35,6 +35,7 @@ struct command_words {
 	const json_t *sandbox_env, *env;
 	const char *cwd; /* relative: below the working directory of cells */
 	bool terminal;   /* the environment gets a TERM */
+	bool fetcher;    /* it has no tools of the daemon's (cell/spec.h) */
 };
 
 /*

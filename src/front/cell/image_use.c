@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/spec.h"
 #include "client/image_opener_client.h"
 #include "front/cell/cells.h"
 #include "front/support/log.h"
@@ -60,6 +61,19 @@ static bool is_ours(const char *kv)
 	return false;
 }
 
+/* The daemon's own programs beside those of the image. */
+static void add_tools(json_t *env)
+{
+	const char *path = json_string_value(json_object_get(env, "PATH"));
+	const char *modules = json_string_value(json_object_get(env, "PYTHONPATH"));
+
+	if (path)
+		(void)json_object_set_new(env, "PATH", json_sprintf(CELL_TOOLS_PATH("%s"), path));
+	if (modules)
+		(void)json_object_set_new(env, "PYTHONPATH",
+					  json_sprintf(CELL_TOOLS_PYTHONPATH ":%s", modules));
+}
+
 static json_t *take_env(const struct loan *l)
 {
 	json_t *env = json_object();
@@ -76,6 +90,7 @@ static json_t *take_env(const struct loan *l)
 		name[eq - kv] = '\0';
 		(void)json_object_set_new(env, name, json_string(eq + 1));
 	}
+	add_tools(env);
 	return env;
 }
 

@@ -12,6 +12,7 @@
 #include "front/api/port_admit.h"
 #include "front/mcp/metadata.h"
 #include "front/mcp/subscribe.h"
+#include "front/packages/tools.h"
 #include "front/ports/port_head.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/hooks.h"
@@ -50,6 +51,8 @@ static const struct sandbox_hooks sandbox_hooks = {
 	.packages.env = packages_env,
 	.packages.request = packages_request,
 	.packages.left = packages_left,
+	.packages.listen = tools_listen,
+	.packages.unlisten = tools_unlisten,
 	.wires.kernel_ended = jupyter_kernel_ended,
 	.wires.cell_gone = jupyter_cell_gone,
 	.wires.background_output = jupyter_background_output,

@@ -153,7 +153,8 @@ int fetcher_line(const struct install *in, struct command_line *ret, struct refu
 					     .tail = tail,
 					     .image_env = in->image->env,
 					     .sandbox_env = in->fetcher->vars,
-					     .cwd = "/tmp" };
+					     .cwd = "/tmp",
+					     .fetcher = true };
 	size_t n = 0;
 	int r = -1;
 

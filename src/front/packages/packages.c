@@ -23,6 +23,7 @@
 #include "front/cell/image_use.h"
 #include "front/gate/index_hosts.h"
 #include "front/packages/closure.h"
+#include "front/packages/tools.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
@@ -106,7 +107,7 @@ int packages_open(struct packages *p, struct err *e)
 	if (load_pins(p, e) < 0)
 		return e->code;
 	p->store_fd = package_store_open(&p->store, c->state, e);
-	return p->store_fd < 0 ? p->store_fd : 0;
+	return p->store_fd < 0 ? p->store_fd : tools_put(p->store_fd, e);
 }
 
 void packages_tidy_soon(struct packages *packages)
@@ -233,6 +234,11 @@ static json_t *paths_of(const struct sandbox *s, enum ecosystem eco, const char 
 	return paths;
 }
 
+json_t *packages_paths(const struct sandbox *s, enum ecosystem eco)
+{
+	return paths_of(s, eco, modules);
+}
+
 /* Takes @paths. @first: before them; @last: after them. */
 static void put_joined(json_t *env, const char *name, const char *first, json_t *paths,
 		       const char *last)
@@ -265,11 +271,12 @@ json_t *packages_env(const struct sandbox *s)
 	const char *path = json_string_value(json_object_get(own, "PATH"));
 
 	env = json_object();
-	put_joined(env, "PYTHONPATH", "", paths_of(s, ECO_PYTHON, modules),
+	put_joined(env, "PYTHONPATH", CELL_TOOLS_PYTHONPATH, paths_of(s, ECO_PYTHON, modules),
 		   json_string_value(json_object_get(own, "PYTHONPATH")));
 	put_joined(env, "NODE_PATH", "", paths_of(s, ECO_JAVASCRIPT, modules),
 		   json_string_value(json_object_get(own, "NODE_PATH")));
-	put_joined(env, "PATH", path ? path : CELL_PATH, paths_of(s, ECO_MAX_, programs), NULL);
+	put_joined(env, "PATH", path ? path : CELL_TOOLS_PATH(CELL_PATH),
+		   paths_of(s, ECO_MAX_, programs), NULL);
 	return env;
 }
 

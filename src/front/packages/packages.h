@@ -74,6 +74,8 @@ void packages_tell(struct sandbox *s, struct kernel *kernel);
 void packages_send(struct kernel *kernel, json_t *message);
 /* packages_request() - A kernel requests packages (install_request); the response follows later. */
 void packages_request(struct sandbox *s, struct kernel *kernel, const json_t *m);
+/* packages_paths() - The directories of modules of one language, the newest first; a new array. */
+json_t *packages_paths(const struct sandbox *s, enum ecosystem eco);
 /* packages_env() - Variables for commands, a new object; NULL: none. */
 json_t *packages_env(const struct sandbox *s);
 /* packages_health() - Object: of each language the index, without credentials, and its origin. */

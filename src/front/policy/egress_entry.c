@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "wire/init.h"
 
 #define LABEL_MAX 63
 #define DNS_PORT 53
@@ -161,6 +162,10 @@ static int take_port(const char *text, size_t *len, uint16_t *ret, struct err *e
 			       (int)*len, text);
 	if (port == DNS_PORT)
 		return err_say(e, -EINVAL, "'%.*s': port 53 is that of the sandbox's own resolver",
+			       (int)*len, text);
+	if (port == INIT_TOOLS_PORT)
+		return err_say(e, -EINVAL,
+			       "'%.*s': on that port the sandbox's own programs request packages",
 			       (int)*len, text);
 	*ret = (uint16_t)port;
 	*len = at;

@@ -61,6 +61,9 @@ struct sandbox_hooks {
 		/* Handle an install_request of the kernel. */
 		void (*request)(struct sandbox *s, struct kernel *k, const json_t *m);
 		void (*left)(struct packages *packages, const struct sandbox *s);
+		/* The sandbox has a cell, whose programs may request packages; it is over. */
+		void (*listen)(struct sandbox *s);
+		void (*unlisten)(struct sandbox *s);
 	} packages;
 	struct {
 		struct secrets *part;

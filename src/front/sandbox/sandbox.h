@@ -39,6 +39,7 @@ struct processes;
 struct refusal;
 struct sandbox;
 struct sandboxes;
+struct tools_port;
 
 #define SANDBOX_NAME_MAX 64
 #define SANDBOX_QUEUE_MAX 32u
@@ -108,6 +109,7 @@ struct sandbox {
 	struct cell_usage before;    /* cumulative usage of the cell at the last execution */
 	struct processes *processes; /* in the background; NULL: there never were any */
 	struct egress *egress;       /* its network access; NULL: it never had any */
+	struct tools_port *tools;    /* where its programs request packages; or NULL */
 	struct workspace_store_call workspace_call; /* its tree is being opened */
 	/* Before that: its tree is being filled from elsewhere. */
 	bool workspace_filling;

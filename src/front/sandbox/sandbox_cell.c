@@ -100,6 +100,7 @@ static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usag
 			lost |= 1u << i;
 	s->epoch += lost != 0;
 	s->sandboxes->hooks->egress.drop(s);
+	s->sandboxes->hooks->packages.unlisten(s);
 	s->sandboxes->hooks->workspace.left(s);
 	s->cell = NULL;
 	for (size_t i = 0; i < LANG_MAX_; i++)
@@ -153,6 +154,7 @@ static void on_failed(struct cell *r, const char *message)
 	struct sandbox *s = r->holder;
 
 	s->sandboxes->hooks->egress.drop(s);
+	s->sandboxes->hooks->packages.unlisten(s);
 	s->cell = NULL;
 	cell_end(r);
 	no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed", "", message);
@@ -163,6 +165,7 @@ static void on_ready(struct cell *r)
 {
 	struct sandbox *s = r->holder;
 
+	s->sandboxes->hooks->packages.listen(s);
 	cell_keep(r, s->slot);
 	sandbox_note(s);
 	sandbox_step(s);
@@ -190,6 +193,7 @@ void sandbox_use(struct sandbox *s, struct cell *r)
 	s->cell = r;
 	r->env = s->vars;
 	cell_hold(r, &sandbox_ops, s);
+	s->sandboxes->hooks->packages.listen(s);
 }
 
 static size_t add_workspace(const struct cell_want *want, struct cell_spec *spec, int *fds)

@@ -62,6 +62,7 @@ static void empty(struct sandbox *s, const char *message)
 	}
 	s->sandboxes->hooks->close_ports(s, "the sandbox ended");
 	s->sandboxes->hooks->egress.drop(s);
+	s->sandboxes->hooks->packages.unlisten(s);
 	if (s->cell)
 		cell_end(s->cell);
 	s->cell = NULL;

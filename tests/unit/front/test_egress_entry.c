@@ -92,6 +92,7 @@ TEST(refused)
 		"example.com:443:80",
 		"example.com:",
 		"example.com:53",
+		"example.com:61052",
 		"example.com:0443",
 		"127.0.0.1.",
 		"localhost",
