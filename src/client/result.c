@@ -253,6 +253,8 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 
 	json_member_str(j, "signal", r->signo && !name ? "RT" : name);
 	json_cause(j, r);
+	if (r->cause == CAUSE_NONE && r->hint[0])
+		json_member_str(j, "hint", r->hint);
 	json_member_array(j, "limits_hit");
 	for (unsigned int c = 1; c < CAUSE_MAX_; c++)
 		if (r->limits_hit & 1u << c)

@@ -61,7 +61,7 @@ struct result {
 	uint64_t limit, peak; /* of the cause, in its unit; 0 without one */
 	uint32_t limits_hit; /* 1u << enum result_cause: limits that were touched, also by an ok run
 			      */
-	char hint[256];      /* one line that a person or a model can act on; empty when ok */
+	char hint[256];      /* one line that a person or a model can act on; or empty */
 };
 
 /* result_judge() - Pure. @spec: the limits that were set. */

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_shell_habits.py - The commands that people type: pip, npm, uv, apt-get, from a shell, a subprocess, a Makefile.
 
-Each installs from the daemon's index, or answers in one line; a name that cannot be resolved costs no minute.
+Each installs from the daemon's index, or answers in one line; a name that cannot be resolved costs no minute, and the result
+tells that egress is denied.
 """
 import json
+import subprocess
 import time
 
 import pytest
 
 from box_lib import Box
+from mcp_lib import Modern
 from package_lib import Index, tarball, wheel
+from process import BIN
 
 QUICK = 15  # seconds: less than any installer's retries, which take a minute and more
 FETCH = {"timeout": 100}
@@ -27,6 +31,10 @@ def index(tmp_path_factory):
     i = Index(tmp_path_factory.mktemp("index"), files, "--blocked-packages", "evil")
     yield i
     i.close()
+
+
+def text(result):
+    return "".join(b["text"] for b in result["content"] if b["type"] == "text")
 
 
 def begun(index):
@@ -148,6 +156,7 @@ def test_nothing_waits_for_a_name_that_cannot_be_resolved(index):
             began = time.monotonic()
             r = box.shell(script)
             assert r["exit_code"] != 0 and time.monotonic() - began < QUICK, (script, r)
+            assert "egress" in r["hint"] and "PUT /v1/sandboxes/NAME/egress" in r["hint"], (script, r)
 
 
 def test_with_egress_the_programs_of_the_image_do_it(index):
@@ -158,3 +167,37 @@ def test_with_egress_the_programs_of_the_image_do_it(index):
         assert begun(index) == before and time.monotonic() - began < 2 * QUICK
     with Box(index.daemon, egress=["other.test"]) as box:
         assert box.shell("pip install -q habit && habit", **FETCH)["stdout"] == "habit runs\n"
+
+
+# ---- hints ----------------------------------------------------------------------------------------------------------
+
+
+CODE = "import urllib.request\nurllib.request.urlopen('http://example.org')"
+
+
+def test_every_wire_has_the_hint(index):
+    d = index.daemon
+    r = d.post("/execute", {"code": CODE}).json
+    assert r["status"] == "error" and r["cause"] is None and "this looks like a connection that egress denies" in r["hint"], r
+    hint = r["hint"]
+    assert len(hint) < 255 and "\n" not in hint and "--" not in hint
+    assert d.post("/v1/run_python", {"code": CODE}).json["hint"] == hint
+    with Box(d) as box:
+        assert box.post("/execute", {"code": CODE}).json["hint"] == hint
+        assert box.exec("curl", "-sS", "http://example.org")["hint"] == hint
+        p = box.start("curl", "-sS", "http://example.org")
+        assert p.wait()["hint"] == hint
+        # Code that goes on after a command that failed.
+        r = box.post("/execute", {"code": "!curl -sS http://example.org"}).json
+        assert r["status"] == "ok" and r["hint"] == hint, r
+        r = Modern(d).tool("execute_code", session_id=box.name, language="python", code=CODE)
+        assert r["structuredContent"]["hint"] == hint and hint in text(r), r
+        p = subprocess.run([BIN, "run", "--name", box.name, CODE, "--url", "http://127.0.0.1:%d" % d.port], capture_output=True, text=True, timeout=60)
+        assert p.returncode == 1 and "caisson: " + hint in p.stderr, p
+        for code in ("1 / 0", "print('no such thing')", "import sys; sys.exit(3)"):
+            assert "hint" not in box.post("/execute", {"code": code}).json
+    with Box(d, egress=["other.test"]) as box:
+        r = box.post("/execute", {"code": CODE}).json
+        assert r["hint"] == "egress to example.org is not allowed; add it to egress", r
+        r = box.post("/execute", {"code": "import socket; socket.create_connection(('192.0.2.1', 80))"}).json
+        assert "the host's name" in r["hint"], r

@@ -64,6 +64,14 @@ def test_limits_are_named(client):
     assert r.status == "timeout" and r.exit_code == 124 and r.cause.kind == "wall" and r.cause.limit == 500
 
 
+def test_missing_egress_is_a_hint(client, box):
+    for r in (box.shell("curl -sS http://example.org"), client.execute("import urllib.request as u; u.urlopen('http://example.org')")):
+        assert not r.ok and r.cause is None and "egress" in r.hint, r
+        with pytest.raises(caisson.ExecutionFailed) as failed:
+            r.check()
+        assert failed.value.hint == r.hint
+
+
 def test_exec(box):
     r = box.exec("cat", stdin="in", env={"A": "b"}, cwd="/tmp")
     assert r.stdout == "in" and r.ok

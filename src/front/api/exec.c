@@ -28,6 +28,7 @@
 #include "front/sandbox/command.h"
 #include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
+#include "front/sandbox/network_hint.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
@@ -186,10 +187,13 @@ static void on_done(struct command *c)
 {
 	struct exec *e = c->owner;
 
-	if (c->refusal.kind)
+	if (c->refusal.kind) {
 		finish_refused(e);
-	else
+	} else {
+		network_hint(e->sandbox, c->started_ns, &e->record->out, &e->record->err, NULL,
+			     &c->verdict);
 		finish(e);
+	}
 	free_exec(e);
 }
 

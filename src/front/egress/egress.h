@@ -93,9 +93,11 @@ void egress_free(struct sandbox *s);
  */
 void egress_change(struct sandbox *s, json_t *list, struct egress_change *w);
 
-/* egress_hint() - The last refusal since @since_ns, for a person to act on. False: none.
+/*
+ * egress_hint() - The last refusal since @since_ns, for a person to act on. @looks: the output
+ * looks as if a host was not found; then there is a hint without a refusal, too. False: none.
  */
-bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
+bool egress_hint(const struct sandbox *s, uint64_t since_ns, bool looks, char *text, size_t size);
 
 /* egress_force_json() - Members `egress` and `gate`: the entries that the gate enforces now. */
 void egress_force_json(const struct sandbox *s, struct json *j);

@@ -125,14 +125,35 @@ void egress_event(struct gate_link *l, uint32_t id, const struct gate_event *ev)
 	}
 }
 
-bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t size)
+/* There was no refusal, perhaps because there is no gate, but the output looks so. */
+static void guess(const struct sandbox *s, char *text, size_t size)
+{
+	const struct config *c = &s->sandboxes->daemon->config;
+	bool index = c->pip_index || c->npm_registry || c->package_dir;
+
+	if (json_array_size(s->spec.egress) > 0)
+		(void)snprintf(text, size,
+			       "this looks like a connection that egress does not allow; add the "
+			       "host's name to egress");
+	else
+		(void)snprintf(text, size,
+			       "this looks like a connection that egress denies: the sandbox "
+			       "reaches no host; name hosts in egress (create_sandbox, POST "
+			       "/v1/sandboxes, PUT /v1/sandboxes/NAME/egress)%s",
+			       index ? "; pip install and npm install need none" : "");
+}
+
+bool egress_hint(const struct sandbox *s, uint64_t since_ns, bool looks, char *text, size_t size)
 {
 	const struct egress *g = s->egress;
 	const struct egress_note *n = g && g->n_notes ? &g->notes[(g->n_notes - 1) % EGRESS_NOTES] :
 							NULL;
 
-	if (!n || n->at_ns < since_ns || !n->host[0])
-		return false;
+	if (!n || n->at_ns < since_ns || !n->host[0]) {
+		if (looks)
+			guess(s, text, size);
+		return looks;
+	}
 	if (n->kind == GATE_NAME_REFUSED)
 		(void)snprintf(text, size, "egress to %s is not allowed; add it to egress",
 			       n->host);

@@ -182,13 +182,16 @@ static void put_verdict(struct buf *b, const struct result *r)
 	char line[400];
 	int n;
 
-	if (r->status == RESULT_OK)
+	if (r->status == RESULT_OK && !r->hint[0])
 		return;
-	n = snprintf(line, sizeof(line), "[%s: %s%sexit code %d]%s%s",
-		     result_status_name(r->status),
-		     r->cause == CAUSE_NONE ? "" : result_cause_name(r->cause),
-		     r->cause == CAUSE_NONE ? "" : ", ", r->exit_code, r->hint[0] ? " " : "",
-		     r->hint);
+	if (r->status == RESULT_OK)
+		n = snprintf(line, sizeof(line), "[hint] %s", r->hint);
+	else
+		n = snprintf(line, sizeof(line), "[%s: %s%sexit code %d]%s%s",
+			     result_status_name(r->status),
+			     r->cause == CAUSE_NONE ? "" : result_cause_name(r->cause),
+			     r->cause == CAUSE_NONE ? "" : ", ", r->exit_code,
+			     r->hint[0] ? " " : "", r->hint);
 	put_line(b, line, (size_t)n);
 }
 

@@ -69,6 +69,8 @@ static void put_summary(const struct execution *x, struct buf *b)
 		(void)buf_printf(b, "%s: %s", result_cause_name(x->verdict.cause), x->verdict.hint);
 	else if (!put_exception(x, b))
 		(void)buf_printf(b, "It ended with exit code %d", x->verdict.exit_code);
+	if (x->verdict.cause == CAUSE_NONE && x->verdict.hint[0])
+		(void)buf_printf(b, "; %s", x->verdict.hint);
 }
 
 /* Whether something was left out. */

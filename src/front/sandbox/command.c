@@ -112,8 +112,10 @@ static void conclude(struct command *c)
 	if (c->expired)
 		tell_deadline(c);
 	if (c->verdict.status != RESULT_OK && !c->verdict.hint[0] && c->entry.sandbox)
-		(void)c->entry.sandbox->sandboxes->hooks->egress.hint(
-			c->entry.sandbox, c->started_ns, c->verdict.hint, sizeof(c->verdict.hint));
+		(void)c->entry.sandbox->sandboxes->hooks->egress.hint(c->entry.sandbox,
+								      c->started_ns, false,
+								      c->verdict.hint,
+								      sizeof(c->verdict.hint));
 	/* From here on the numbers are those of the command alone. */
 	if (o->exited) {
 		o->usage.cpu_ns = o->exit.user_ns + o->exit.system_ns;

@@ -24,6 +24,7 @@
 #include "front/cell/image_use.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/hooks.h"
+#include "front/sandbox/network_hint.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
@@ -199,9 +200,8 @@ void execution_conclude(struct execution *x)
 		(void)snprintf(x->verdict.hint, sizeof(x->verdict.hint),
 			       "%s; the interpreter was ended", x->broke);
 	}
-	if (x->verdict.status != RESULT_OK && !x->verdict.hint[0])
-		(void)x->sandbox->sandboxes->hooks->egress.hint(
-			x->sandbox, x->started_ns, x->verdict.hint, sizeof(x->verdict.hint));
+	network_hint(x->sandbox, x->started_ns, x->streams[STREAM_STDOUT],
+		     x->streams[STREAM_STDERR], &x->error, &x->verdict);
 	execution_flush(x);
 	bool lost = x->kernel_ended || x->cell_gone;
 

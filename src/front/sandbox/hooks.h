@@ -39,8 +39,10 @@ struct sandbox_hooks {
 		void (*install)(struct sandbox *s);     /* make it ready; sandbox_step() follows */
 		void (*drop)(struct sandbox *s);        /* the cell is over */
 		void (*free)(struct sandbox *s);        /* the sandbox is over */
-		/* The last refusal since @since_ns, for a person to act on. False: no refusal. */
-		bool (*hint)(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
+		/* The last refusal since @since_ns, for a person to act on; @looks: the output
+		 * looks as if a host was not found. False: nothing to say. */
+		bool (*hint)(const struct sandbox *s, uint64_t since_ns, bool looks, char *text,
+			     size_t size);
 	} egress;
 	struct {
 		struct workspaces *part;

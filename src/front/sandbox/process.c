@@ -21,6 +21,7 @@
 #include "front/sandbox/audit.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/hooks.h"
+#include "front/sandbox/network_hint.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
 #include "front/support/log.h"
@@ -191,8 +192,11 @@ static void on_done(struct command *c)
 	p->exited = true;
 	p->ended_ms = time_now_ms();
 	p->owner->n_alive--;
-	if (ran)
+	if (ran) {
+		network_hint(p->owner->sandbox, c->started_ns, &p->spool[COMMAND_STDOUT],
+			     &p->spool[COMMAND_STDERR], NULL, &c->verdict);
 		write_log(p);
+	}
 	write_end(p);
 	command_release(c);
 	if (ran)

@@ -169,7 +169,7 @@ def form_bytes(bundle: Mapping[str, Any], mime: str) -> bytes | None:
 class ExecResult:
     """How code or a command ended, and its output.
 
-    ``status`` is ok, error, signal, timeout, limit or failed; ``cause`` names the limit. Results of code also have
+    ``status`` is ok, error, signal, timeout, limit or failed; ``cause`` names the limit, ``hint`` the remedy. Results of code also have
     ``result`` (the last expression, by media type), ``displays`` (figures and the like), ``error`` (the exception), and
     ``state``, which tells whether the variables survived: kept, reset or discarded.
     """
@@ -181,6 +181,7 @@ class ExecResult:
     # Further fields of the daemon's result.
     status: str = "ok"
     cause: Cause | None = None
+    hint: str | None = None
     signal: str | None = None
     execution_id: str = ""
     execution_time: float = 0.0
@@ -232,19 +233,19 @@ class ExecResult:
         else:
             tail = self.stderr.strip().splitlines()[-1:] or [""]
             why = f"{self.status}, exit code {self.exit_code}" + (f": {tail[0]}" if tail[0] else "")
-        hint = self.cause.hint if self.cause else None
-        raise ExecutionFailed(why, self, code=self.cause.kind if self.cause else None, hint=hint or None)
+        raise ExecutionFailed(why, self, code=self.cause.kind if self.cause else None, hint=self.hint)
 
     @classmethod
     def from_json(cls, obj: Mapping[str, Any]) -> ExecResult:
-        error, usage = obj.get("error"), obj.get("usage")
+        error, usage, cause = obj.get("error"), obj.get("usage"), _cause(obj)
         return cls(
             stdout=obj.get("stdout", ""),
             stderr=obj.get("stderr", ""),
             exit_code=obj.get("exit_code", 0),
             truncated=obj.get("truncated", False),
             status=obj.get("status", "ok"),
-            cause=_cause(obj),
+            cause=cause,
+            hint=obj.get("hint") or (cause.hint if cause else "") or None,
             signal=obj.get("signal"),
             execution_id=obj.get("execution_id", ""),
             execution_time=obj.get("execution_time", 0.0),
