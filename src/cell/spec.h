@@ -35,11 +35,12 @@ struct err;
 #define CELL_TOOLS_PYTHONPATH CELL_TOOLS "/lib"
 
 /* Installers wait for more than a minute for a name that does not exist, unless they are told not
- * to. A host that egress allows has one more try. */
-#define CELL_HURRY_ENV                                                                             \
-	"PIP_RETRIES=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "UV_HTTP_RETRIES=1",                   \
-		"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=100", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=500",  \
-		"NPM_CONFIG_UPDATE_NOTIFIER=false"
+ * to. A host that egress allows has one more try; then pip installs to the home directory, because
+ * the system is read-only, and need not protect it. */
+#define CELL_INSTALLERS_ENV                                                                        \
+	"PIP_RETRIES=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_BREAK_SYSTEM_PACKAGES=1",         \
+		"UV_HTTP_RETRIES=1", "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=100",                      \
+		"NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=500", "NPM_CONFIG_UPDATE_NOTIFIER=false"
 
 /* spec_default() - A spec with the documented default limits, image host, no mounts. */
 void spec_default(struct cell_spec *s);

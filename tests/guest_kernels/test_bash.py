@@ -240,9 +240,9 @@ def test_packages(k, tmp_path):
     env = {"PATH": "/packages/tools/bin:/usr/bin:/bin:/packages/new/bin", "PYTHONPATH": "/packages/tools/lib:/packages/new", "NODE_PATH": "/packages/js/node_modules"}
     k.run("PATH=/packages/tools/bin:/usr/bin:/bin:/packages/old/bin:/mine; export PYTHONPATH=/lib\\ mine:/packages/old; readonly NODE_PATH=kept")
     k.send({"type": "packages", "paths": ["/packages/new"], "env": env})
-    assert k.run("echo $PATH; echo \"$PYTHONPATH\"; echo $NODE_PATH; sh -c 'echo \"$PYTHONPATH\"'; echo \"$IFS\" | od -An -c").stdout.splitlines() == [
+    assert k.run("echo $PATH; echo \"$PYTHONPATH\"; echo $NODE_PATH; sh -c 'echo \"$PYTHONPATH\"'; echo ${#IFS}").stdout.splitlines() == [
         "/packages/tools/bin:/usr/bin:/bin:/mine:/packages/new/bin", "/lib mine:/packages/tools/lib:/packages/new", "kept",
-        "/lib mine:/packages/tools/lib:/packages/new", r"       \t  \n  \n"]
+        "/lib mine:/packages/tools/lib:/packages/new", "3"]
     k.send({"type": "packages", "paths": [], "env": {}})
     assert k.run("echo $PATH").stdout == "/packages/tools/bin:/usr/bin:/bin:/mine:/packages/new/bin\n"
 

@@ -26,7 +26,7 @@ TOOLS = "/packages/tools"
 ENVIRONMENT = {"PATH": TOOLS + "/bin:/usr/local/bin:/usr/bin:/bin:/home/agent/.local/bin:" + TOOLS + "/last", "HOME": "/home/agent", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "LANG": "C.UTF-8"}
 # Settings for libraries that a kernel may have in addition; none of them is about the host.
 TUNING = {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg", "MPLCONFIGDIR": None,
-          "PYTHONPATH": TOOLS + "/lib", "PIP_RETRIES": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_HTTP_RETRIES": "1",
+          "PYTHONPATH": TOOLS + "/lib", "PIP_RETRIES": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1", "UV_HTTP_RETRIES": "1",
           "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT": "100", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT": "500", "NPM_CONFIG_UPDATE_NOTIFIER": "false",
           "MATPLOTLIBRC": None, "PWD": "/workspace", "SHLVL": None, "_": None, "OLDPWD": None}
 

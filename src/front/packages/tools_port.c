@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -29,6 +31,7 @@
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
 #include "front/packages/tools.h"
+#include "front/policy/egress_entry.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
@@ -156,6 +159,30 @@ static void on_done(struct install *in)
 
 static const struct install_ops ops = { .done = on_done };
 
+/* Whether egress allows this host: then the image's own installer can use the network. */
+static bool reaches(const struct sandbox *s, const char *host)
+{
+	static struct egress_entry n; /* one thread uses it */
+	size_t len = strlen(host), i;
+	json_t *text;
+
+	json_array_foreach(s->spec.egress, i, text)
+	{
+		const char *words = json_string_value(text);
+		struct err e = { 0 };
+
+		if (!words || egress_entry_parse(words, strlen(words), &n, &e) < 0)
+			continue;
+		size_t name = strlen(n.host);
+
+		if (n.wild ? len > name + 1 && host[len - name - 1] == '.' &&
+				     strcasecmp(host + len - name, n.host) == 0 :
+			     strcasecmp(host, n.host) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void begin(struct tools_port *p, const char *text, size_t len)
 {
 	json_t *m = schema_depth_ok(text, len, DEPTH_MAX) &&
@@ -163,6 +190,7 @@ static void begin(struct tools_port *p, const char *text, size_t len)
 			    json_alloc_load(text, len, JSON_REJECT_DUPLICATES, NULL) :
 			    NULL;
 	const char *language = json_string_value(json_object_get(m, "language"));
+	const char *index = json_string_value(json_object_get(m, "index"));
 	const json_t *packages = json_object_get(m, "packages"), *one;
 	enum ecosystem eco = language ? ecosystem_find(language) : ECO_MAX_;
 	bool good = eco != ECO_MAX_ && json_is_array(packages);
@@ -173,12 +201,16 @@ static void begin(struct tools_port *p, const char *text, size_t len)
 	(void)refusal_set(&why, REFUSAL_INVALID, "invalid_requirement", NULL, NULL,
 			  "a request has a language and a list of packages");
 	timer_cancel(&p->late);
-	if (good)
+	bool direct = good && index && reaches(p->sandbox, index);
+
+	if (good && !direct)
 		p->install = install_begin(packages_of(p->sandbox), p->sandbox, p->sandbox->owner,
 					   eco, packages, NULL, &ops, p, &why);
 	json_decref(m);
 	if (p->install)
 		loop_mod(&p->client, EPOLLRDHUP);
+	else if (direct)
+		answer(p, json_pack("{s:b}", "direct", 1));
 	else
 		refuse(p, &why);
 }

@@ -10,7 +10,6 @@
 'use strict';
 
 const { spawnSync } = require('child_process');
-const dns = require('dns');
 const fs = require('fs');
 const net = require('net');
 const path = require('path');
@@ -19,6 +18,7 @@ const ADDRESS = { host: '198.18.0.1', port: 61052 };
 const REACHED_MS = 1000;
 const TOOLS = '/packages/tools/';
 const HOME = process.env.HOME || '/home/agent';
+const REGISTRY = process.env.NPM_CONFIG_REGISTRY || process.env.npm_config_registry || 'https://registry.npmjs.org';
 const IDLE = new Set(['-S', '--save', '-s', '--silent', '-q', '--quiet', '--no-audit', '--no-fund', '--no-progress', '-f', '--force', '-y', '--yes']);
 
 class Refused extends Error {}
@@ -55,17 +55,12 @@ function runImage() {
 
 // --- the daemon
 
-function reaches(url) {
-	return new Promise((resolve) => {
-		let host = '';
-		try {
-			host = new URL(url).hostname;
-		} catch (e) {
-			resolve(false);
-			return;
-		}
-		dns.lookup(host, (error) => resolve(!error));
-	});
+function hostOf(address) {
+	try {
+		return new URL(address).hostname;
+	} catch (e) {
+		return '';
+	}
 }
 
 function connect() {
@@ -87,19 +82,20 @@ async function reach() {
 	}
 }
 
-async function request(packages) {
+// The daemon's answer. Without packages it only tells whether the sandbox may reach the registry: then npm itself can do it.
+async function request(packages, registry = REGISTRY) {
 	const socket = await reach();
 	const pieces = [];
-	socket.write(JSON.stringify({ language: 'javascript', packages }) + '\n');
+	socket.write(JSON.stringify({ language: 'javascript', packages, index: hostOf(registry) }) + '\n');
 	const answer = await new Promise((resolve, reject) => {
 		socket.on('data', (piece) => pieces.push(piece));
 		socket.on('error', reject);
 		socket.on('end', () => resolve(Buffer.concat(pieces).toString()));
 	});
 	socket.destroy();
-	if (!answer) throw new Refused('the daemon gave no answer');
-	const said = JSON.parse(answer);
-	if (said.error) throw new Refused(`${said.error}${said.hint ? ` (${said.hint})` : ''} (${said.code})`);
+	const said = JSON.parse(answer || '{"error": "the daemon gave no answer", "code": "failed"}');
+	if (said.direct) throw new Local();
+	if (said.error && packages.length) throw new Refused(`${said.error}${said.hint ? ` (${said.hint})` : ''} (${said.code})`);
 	return said;
 }
 
@@ -181,7 +177,6 @@ function save(project, wanted, versions, dev) {
 async function install(words) {
 	const options = { prefix: null, global: false, dev: false, save: true };
 	const wanted = [];
-	let registry = process.env.NPM_CONFIG_REGISTRY || process.env.npm_config_registry || 'https://registry.npmjs.org';
 	while (words.length) {
 		const word = words.shift();
 		const [option, value] = word.startsWith('--') && word.includes('=') ? [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)] : [word, null];
@@ -191,13 +186,15 @@ async function install(words) {
 		else if (option === '-D' || option === '--save-dev') options.dev = true;
 		else if (option === '--no-save') options.save = false;
 		else if (option === '--loglevel') take();
-		else if (option === '--registry') registry = take();
+		else if (option === '--registry') {
+			await request([], take());
+			throw new Refused(`${option} is not supported here; the daemon installs, from the operator's registry`);
+		}
 		else if (option === '-h' || option === '--help') throw new Local();
 		else if (IDLE.has(option)) continue;
 		else if (option.startsWith('-')) throw new Refused(`${option} is not supported here; the daemon installs, from the operator's registry`);
 		else wanted.push(parse(word));
 	}
-	if (await reaches(registry)) throw new Local();
 	const project = options.prefix === null ? projectOf('.') : path.resolve(options.prefix);
 	const named = wanted.length > 0;
 	if (!named) {
@@ -238,7 +235,6 @@ async function execute(words) {
 		const [found] = command && !command.name.includes('/') ? programs(command.name) : [];
 		if (found) run(found, rest);
 	}
-	if (await reaches('https://registry.npmjs.org')) throw new Local();
 	if (command) wanted.push(command);
 	const { tree } = await request(wanted.map(written));
 	const [program] = command ? programsOf(path.join(tree, 'node_modules', command.name), command.name) : [first];
@@ -252,7 +248,7 @@ async function main() {
 	const words = args.filter((_, i) => i !== at);
 	try {
 		if (verb === 'ci' || verb === 'clean-install') {
-			if (await reaches('https://registry.npmjs.org')) throw new Local();
+			await request([]);
 			throw new Refused('the daemon does not install by a lock file; use npm install');
 		}
 		await (/^(npx|exec|x)$/.test(verb) ? execute(words) : install(words));
