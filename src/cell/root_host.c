@@ -53,7 +53,16 @@ static const struct cover_row {
 	{ "/etc/ssl/certs", "/etc/ssl/certs:sys", "/etc" },
 	{ "/etc/R", "/etc/R:sys", "/etc" },
 	{ "/etc/fonts", "/etc/fonts:sys", "/etc" },
+	{ "/etc/java-8-openjdk", "/etc/java-8-openjdk:sys", "/etc" },
+	{ "/etc/java-11-openjdk", "/etc/java-11-openjdk:sys", "/etc" },
+	{ "/etc/java-17-openjdk", "/etc/java-17-openjdk:sys", "/etc" },
+	{ "/etc/java-21-openjdk", "/etc/java-21-openjdk:sys", "/etc" },
+	{ "/etc/java-25-openjdk", "/etc/java-25-openjdk:sys", "/etc" },
+	{ "/etc/libreoffice", "/etc/libreoffice:sys", "/etc" },
+	{ "/etc/ImageMagick-6", "/etc/ImageMagick-6:sys", "/etc" },
+	{ "/etc/ImageMagick-7", "/etc/ImageMagick-7:sys", "/etc" },
 };
+_Static_assert(ARRAY_SIZE(cover_rows) <= 32, "a bit for each in a plan");
 
 static uint32_t without_below(uint32_t chosen, const char *mount_point)
 {
@@ -142,16 +151,20 @@ int root_put_file(int root, const char *path, const char *text)
 	return fd < 0 ? -1 : fd_write_all(fd, text, strlen(text));
 }
 
+/* Debian's PostgreSQL has its socket in run/postgresql, and does not make that directory. */
 static const struct tree_row {
 	const char *path;
 	mode_t mode;
 	bool agent; /* belongs to the agent instead of root */
 } tree_rows[] = {
-	{ "usr", 0755, false },      { "etc", 0755, false },     { "etc/ssl", 0755, false },
-	{ "dev", 0755, false },      { "proc", 0555, false },    { "sys", 0555, false },
-	{ "tmp", 01777, false },     { "var", 0755, false },     { "var/tmp", 01777, false },
-	{ "run", 0755, false },      { "home", 0755, false },    { "home/agent", 0755, true },
-	{ "workspace", 0755, true }, { "projects", 0755, true },
+	{ "usr", 0755, false },           { "etc", 0755, false },
+	{ "etc/ssl", 0755, false },       { "dev", 0755, false },
+	{ "proc", 0555, false },          { "sys", 0555, false },
+	{ "tmp", 01777, false },          { "var", 0755, false },
+	{ "var/tmp", 01777, false },      { "run", 0755, false },
+	{ "home", 0755, false },          { "home/agent", 0755, true },
+	{ "workspace", 0755, true },      { "projects", 0755, true },
+	{ "run/postgresql", 0755, true }, { "etc/chromium.d", 0755, false },
 };
 
 static const struct etc_row {
@@ -165,25 +178,59 @@ static const struct etc_row {
 	{ "etc/hostname", CELL_HOSTNAME "\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "etc/resolv.conf", ROOT_RESOLV_CONF },
+	{ "etc/timezone", "Etc/UTC\n" },
+	/* Debian's start script of Chromium reads this directory. The cell is the sandbox: the
+	 * browser's own takes user namespaces, which no cell gives. */
+	{ "etc/chromium.d/caisson", "export CHROMIUM_FLAGS=\"$CHROMIUM_FLAGS --no-sandbox\"\n" },
+};
+
+static const struct link_row {
+	const char *path, *target;
+} link_rows[] = {
+	{ "etc/os-release", "../usr/lib/os-release" },
+	{ "etc/mtab", "/proc/mounts" },
+	{ "etc/localtime", "/usr/share/zoneinfo/Etc/UTC" },
+	{ "var/run", "../run" },
 };
 
 /*
- * Of the real /etc only files that index or configure /usr and reveal nothing about the machine's
- * people, services or secrets: without these the dynamic loader misses libraries outside the
- * default directories, awk, R or BLAS (Debian alternatives) are dangling links, and matplotlib and
- * other programs that draw text do not start.
+ * Of the real /etc only what indexes or configures programs of /usr, comes with their packages, and
+ * reveals nothing about the machine's people, services or secrets. Whole directories only where
+ * packages alone put files. Beside them stay out: keys (/etc/ssl/private), settings that may hold
+ * credentials (gitconfig, npmrc, pip.conf, maven, environment) and the configuration of services.
  */
 static const struct usr_row {
 	const char *host, *path;
 	bool is_dir, optional;
 } usr_rows[] = {
 	{ "/usr", "usr", true, false },
+	/* Without it the loader misses libraries outside of the default directories. */
 	{ "/etc/ld.so.cache", "etc/ld.so.cache", false, true },
+	/* awk, java, R, BLAS: without it they are dangling links. */
 	{ "/etc/alternatives", "etc/alternatives", true, true },
+	/* Public certificates, by which TLS knows servers; and the settings of `openssl req`. */
 	{ "/etc/ssl/certs", "etc/ssl/certs", true, true },
+	{ "/etc/ssl/openssl.cnf", "etc/ssl/openssl.cnf", false, true },
+	/* Public registers: ports and protocols by name, types of files by suffix. */
+	{ "/etc/services", "etc/services", false, true },
+	{ "/etc/protocols", "etc/protocols", false, true },
+	{ "/etc/mime.types", "etc/mime.types", false, true },
+	/* R, and programs that draw text, do not start without theirs. */
 	{ "/etc/R", "etc/R", true, true },
 	{ "/etc/fonts", "etc/fonts", true, true },
 	{ "/etc/matplotlibrc", "etc/matplotlibrc", false, true },
+	/* Nor does a Java machine (jvm.cfg, java.security). A password file for its remote control,
+	 * if an administrator puts one there, has to be its owner's alone: Java refuses others. */
+	{ "/etc/java-8-openjdk", "etc/java-8-openjdk", true, true },
+	{ "/etc/java-11-openjdk", "etc/java-11-openjdk", true, true },
+	{ "/etc/java-17-openjdk", "etc/java-17-openjdk", true, true },
+	{ "/etc/java-21-openjdk", "etc/java-21-openjdk", true, true },
+	{ "/etc/java-25-openjdk", "etc/java-25-openjdk", true, true },
+	/* Nor LibreOffice: its registry of components is there. */
+	{ "/etc/libreoffice", "etc/libreoffice", true, true },
+	/* Which programs convert which formats, and the limits of that. */
+	{ "/etc/ImageMagick-6", "etc/ImageMagick-6", true, true },
+	{ "/etc/ImageMagick-7", "etc/ImageMagick-7", true, true },
 };
 
 static void host_tree_rows(const struct plan *p, int root)
@@ -201,9 +248,9 @@ static void host_tree_rows(const struct plan *p, int root)
 	for (uint32_t i = 0; i < ARRAY_SIZE(etc_rows); i++)
 		if (root_put_file(root, etc_rows[i].path, etc_rows[i].text) < 0)
 			stage_fail(p, STAGE_ETC, i);
-	if (symlinkat("../usr/lib/os-release", root, "etc/os-release") < 0 ||
-	    symlinkat("/proc/mounts", root, "etc/mtab") < 0)
-		stage_fail(p, STAGE_ETC, (uint32_t)ARRAY_SIZE(etc_rows));
+	for (uint32_t i = 0; i < ARRAY_SIZE(link_rows); i++)
+		if (symlinkat(link_rows[i].target, root, link_rows[i].path) < 0)
+			stage_fail(p, STAGE_ETC, 100 + i);
 }
 
 static void host_usr(const struct plan *p, int root)

@@ -115,10 +115,12 @@ def test_the_root_is_as_documented():
     got = {line.split()[0]: set(line.split()[1:]) for line in r.stdout.decode().splitlines()}
     top = {"usr", "etc", "dev", "proc", "sys", "tmp", "var", "run", "home", "workspace", "projects"}
     top |= {x for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32") if os.path.lexists("/" + x)}
-    etc = {"passwd", "group", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "os-release", "mtab", "ssl"}
-    etc |= {x for x in ("ld.so.cache", "alternatives", "R", "fonts", "matplotlibrc") if os.path.exists("/etc/" + x)}
-    ssl = {"certs"} if os.path.exists("/etc/ssl/certs") else set()
-    assert got == {"/": top, "/etc": etc, "/var": {"tmp"}, "/run": set(), "/home": {"agent"}, "/workspace": set(),
+    etc = {"passwd", "group", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "os-release", "mtab", "ssl", "localtime", "timezone",
+           "chromium.d"}
+    there = [x for x in cell_lib.ETC if os.path.exists(x)]
+    etc |= {x[5:] for x in there if not x.startswith("/etc/ssl/")}
+    ssl = {x[9:] for x in there if x.startswith("/etc/ssl/")}
+    assert got == {"/": top, "/etc": etc, "/var": {"tmp", "run"}, "/run": {"postgresql"}, "/home": {"agent"}, "/workspace": set(),
                    "/tmp": set(), "/etc/ssl": ssl}
 
 
@@ -253,7 +255,7 @@ def test_which_host_paths_mountinfo_shows(as_user):
         r = runner(as_user)(code="print(open('/proc/self/mountinfo').read(), end='')", mount=[f"{d}:/data"],
                             capture=200000)
         got = host_paths(r.text)
-        seen = ["/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R", "/etc/fonts", "/etc/matplotlibrc"]
+        seen = ["/usr", *cell_lib.ETC]
         seen += [f"/{x}" for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32") if not os.path.islink(f"/{x}")]
         seen = {p: cell_lib.cover_of(p) for p in seen if os.path.exists(p)}
         # An overlay names its lower, which is where its content is seen, and nothing of the machine besides.

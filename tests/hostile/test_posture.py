@@ -136,7 +136,7 @@ MOUNTS = [  # (place, type, path in that filesystem, flags besides nosuid and re
     ("/dev/pts", "devpts", "/", {RW, NOEXEC}),
     *[(f"/dev/{n}", "=dev", f"/{n}", {RW, NOEXEC}) for n in ("null", "zero", "full", "random", "urandom", "tty")],
 ]
-MOUNTS_OF_HOST = ["/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R", "/etc/fonts", "/etc/matplotlibrc"]
+MOUNTS_OF_HOST = ["/usr", *cell_lib.ETC]
 MOUNTS_IF_UNMERGED = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
 MASKED_FILES = ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sysrq-trigger", "timer_list", "sched_debug", "latency_stats", "interrupts", "softirqs",
                 "iomem", "ioports", "modules", "config.gz", "swaps", "locks", "cgroups", "buddyinfo", "zoneinfo", "vmstat", "diskstats", "partitions",

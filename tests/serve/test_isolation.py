@@ -249,7 +249,7 @@ def test_no_files_of_the_host(daemon, tmp_path):
                 "print([l for l in open('/etc/passwd')])" % [str(p) for p in made])
         r = daemon.execute(code)
         assert r["stdout"].splitlines()[:len(made)] == ["False"] * len(made), r["stdout"]
-        assert "['agent'] []" in r["stdout"], r["stdout"]
+        assert "['agent'] ['postgresql']" in r["stdout"], r["stdout"]
         host_users = {line.split(":")[0] for line in Path("/etc/passwd").read_text().splitlines()} - {"root", "nobody", "agent"}
         assert not [u for u in host_users if "'%s:" % u in r["stdout"]], r["stdout"]
         for gone in ("root", "boot", "mnt", "media", "srv", "opt", "work"):
