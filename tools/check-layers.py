@@ -116,7 +116,7 @@ ALLOWED_SYSTEM = {
 }
 
 # Generated headers live in the build directory and belong to the layer that asks for them.
-GENERATED = {"bucket_filter.h": ("bucket",), "cell_filter.h": ("cell", "zygote"), "front_filter.h": ("front",), "gate_filter.h": ("gate",), "image_opener_filter.h": ("image_opener",), "package_store_filter.h": ("package_store",), "unpack_filter.h": ("image",), "workspace_store_filter.h": ("workspace_store",), "zygote_filter.h": ("cell",)}
+GENERATED = {"bucket_filter.h": ("bucket",), "cell_filter.h": ("cell", "zygote"), "cell_writable_filter.h": ("cell", "zygote"), "front_filter.h": ("front",), "gate_filter.h": ("gate",), "image_opener_filter.h": ("image_opener",), "package_store_filter.h": ("package_store",), "unpack_filter.h": ("image",), "workspace_store_filter.h": ("workspace_store",), "zygote_filter.h": ("cell",)}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 

@@ -2,12 +2,13 @@
 /*
  * seccomp-gen.c - Build-time compiler: a policy file in, a C header with the BPF program out.
  *
- * usage: seccomp-gen POLICY NAME OUT.h [CALL...]
+ * usage: seccomp-gen [--writable] POLICY NAME OUT.h [CALL...]
  *
  * NAME says whose filter it is: "cell" makes the array CELL_FILTER and CELL_FILTER_POLICY_ID,
  * "front" makes FRONT_FILTER and so on. The array is static, so each header belongs to one source
- * file. Each CALL is allowed although the policy refuses it: for a process on its way into a cell,
- * that puts the rest on itself later.
+ * file. --writable keeps the policy's checks for cells that can write to a directory of the host;
+ * without it the filter is that of all other cells. Each CALL is allowed although the policy
+ * refuses it: for a process on its way into a cell, that puts the rest on itself later.
  *
  * The program is for the architecture this tool runs on. Names get their numbers from libseccomp,
  * or from the policy's own number directives where libseccomp is older than the call. A name that
@@ -152,7 +153,8 @@ static int allow_also(struct policy *p, char **calls, struct err *e)
 	return 0;
 }
 
-static int generate(const char *in, const char *name, const char *out, char **also, struct err *e)
+static int generate(bool writable, const char *in, const char *name, const char *out, char **also,
+		    struct err *e)
 {
 	static char text[POLICY_TEXT_MAX + 1];
 	static struct policy p;
@@ -170,6 +172,8 @@ static int generate(const char *in, const char *name, const char *out, char **al
 		return err_set(e, (int)len, "read '%s'", in);
 	if (policy_parse(text, (size_t)len, &p, e) < 0 || allow_also(&p, also, e) < 0)
 		return err_wrap(e, "%s", in);
+	if (!writable)
+		policy_drop_writable(&p);
 	for (size_t i = 0; i < ARRAY_SIZE(arches); i++)
 		if (arches[i].scmp == scmp)
 			arch = arches[i].name;
@@ -190,11 +194,15 @@ int main(int argc, char **argv)
 {
 	struct err e = { 0 };
 
+	bool writable = argc > 1 && strcmp(argv[1], "--writable") == 0;
+
+	if (writable)
+		argc--, argv++;
 	if (argc < 4) {
-		fprintf(stderr, "usage: seccomp-gen POLICY NAME OUT.h [CALL...]\n");
+		fprintf(stderr, "usage: seccomp-gen [--writable] POLICY NAME OUT.h [CALL...]\n");
 		return 2;
 	}
-	if (generate(argv[1], argv[2], argv[3], argv + 4, &e) < 0) {
+	if (generate(writable, argv[1], argv[2], argv[3], argv + 4, &e) < 0) {
 		fprintf(stderr, "seccomp-gen: %s\n", e.msg);
 		return 1;
 	}

@@ -167,6 +167,8 @@ static int plan_user_mounts(struct plan *p, const int *fds, struct shift *shift,
 		m->dst = s->mounts[i].dst + 1;
 		m->flags = s->mounts[i].flags;
 		m->rw = m->flags & CELL_MOUNT_RW;
+		/* As root, the files of a workspace belong to an id that no user has. */
+		p->config.writable |= m->rw && !(p->ids.ranged && m->flags & CELL_MOUNT_WORKSPACE);
 		m->apart = m->flags == 0;
 		p->n_mounts++;
 		if (m->flags & CELL_MOUNT_PART)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seccomp.c - The filter of policy/cell.policy, put on the calling process.
+ * seccomp.c - The filters of policy/cell.policy, put on the calling process.
  *
- * The program is compiled when caisson is built, so nothing is parsed, allocated or resolved here,
- * and no cell can start under a filter other than the one the tests judged. The front has a filter
- * of its own (policy/front.policy) and shares only the way in which it is put on.
+ * The programs are compiled when caisson is built, so nothing is parsed, allocated or resolved
+ * here, and no cell can start under a filter other than the two the tests judged. The front has a
+ * filter of its own (policy/front.policy) and shares only the way in which it is put on.
  */
 #include "cell/seccomp.h"
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell_filter.h"
+#include "cell_writable_filter.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -34,8 +35,11 @@ int seccomp_install_program(const struct sock_filter *filter, size_t len, struct
 	return 0;
 }
 
-int seccomp_install(struct err *e)
+int seccomp_install(bool writable, struct err *e)
 {
+	if (writable)
+		return seccomp_install_program(CELL_WRITABLE_FILTER,
+					       ARRAY_SIZE(CELL_WRITABLE_FILTER), e);
 	return seccomp_install_program(CELL_FILTER, ARRAY_SIZE(CELL_FILTER), e);
 }
 

@@ -5,6 +5,7 @@
 #ifndef CAISSON_CELL_SECCOMP_H
 #define CAISSON_CELL_SECCOMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct err;
@@ -12,12 +13,13 @@ struct sock_filter;
 
 /*
  * seccomp_install() - Filter every further call of this process and of all it will start.
+ * @writable: the cell can write to a directory of the host
  *
  * For a process with one thread that has no-new-privileges set; cannot be undone. One system call,
  * no allocation, so it may stand between clone and exec. On failure nothing is filtered.
  * Return: 0 or -errno.
  */
-int seccomp_install(struct err *e);
+int seccomp_install(bool writable, struct err *e);
 
 /* seccomp_install_program() - The same with another compiled filter; filters add up. */
 int seccomp_install_program(const struct sock_filter *filter, size_t len, struct err *e);

@@ -118,7 +118,7 @@ static void seal(void)
 		m.u.ready.landlock_on = (uint32_t)r;
 	}
 	if (!(config.without & CELL_WITHOUT_SECCOMP)) {
-		r = seccomp_install(NULL);
+		r = seccomp_install(config.writable, NULL);
 		if (r < 0)
 			seal_failed(-r);
 		m.u.ready.seccomp_on = 1;
@@ -346,6 +346,10 @@ static void report_exit(struct running *c, int status, const struct rusage *ru)
 	send_msg(&m, NULL, 0);
 }
 
+/*
+ * A child may make init its tracer (PTRACE_TRACEME): the Linux kernel then reports its stops here,
+ * too, and its end later. Init does nothing about a stop.
+ */
 static void reap(void)
 {
 	int status;
@@ -353,7 +357,7 @@ static void reap(void)
 
 	for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &ru)) > 0;)
 		for (size_t i = 0; i < ARRAY_SIZE(running); i++)
-			if (running[i].pid == pid)
+			if (running[i].pid == pid && !WIFSTOPPED(status))
 				report_exit(&running[i], status, &ru);
 }
 

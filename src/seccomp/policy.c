@@ -289,7 +289,7 @@ static void parse_values(struct parser *ps, struct policy_check *c)
 static void parse_check(struct parser *ps, struct word head)
 {
 	struct policy *p = ps->p;
-	struct policy_check c = { .mask = UINT32_MAX };
+	struct policy_check c = { .mask = UINT32_MAX, .writable = is(head, "check-writable") };
 	struct word arg, w;
 
 	c.rule = check_rule(ps, take(ps, "the name of a call"));
@@ -325,8 +325,10 @@ static const struct {
 	const char *name;
 	void (*parse)(struct parser *ps, struct word head);
 } directives[] = {
-	{ "default", parse_setting }, { "foreign-abi", parse_setting }, { "number", parse_number },
-	{ "allow", parse_names },     { "deny", parse_names },          { "check", parse_check },
+	{ "default", parse_setting },      { "foreign-abi", parse_setting },
+	{ "number", parse_number },        { "allow", parse_names },
+	{ "deny", parse_names },           { "check", parse_check },
+	{ "check-writable", parse_check },
 };
 
 static void parse_directive(struct parser *ps)
@@ -349,8 +351,8 @@ static void parse_directive(struct parser *ps)
 		return;
 	}
 	fail(ps, head.line,
-	     "unknown directive '%.*s'; use default, foreign-abi, number, allow, deny or check, "
-	     "and indent the words that belong to one",
+	     "unknown directive '%.*s'; use default, foreign-abi, number, allow, deny, check or "
+	     "check-writable, and indent the words that belong to one",
 	     W(head));
 }
 
@@ -393,6 +395,16 @@ const struct policy_rule *policy_find(const struct policy *p, const char *name)
 		if (strcmp(p->rules[i].name, name) == 0)
 			return &p->rules[i];
 	return NULL;
+}
+
+void policy_drop_writable(struct policy *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_checks; i++)
+		if (!p->checks[i].writable)
+			p->checks[n++] = p->checks[i];
+	p->n_checks = n;
 }
 
 const struct policy_number *policy_find_number(const struct policy *p, const char *name,

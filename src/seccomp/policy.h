@@ -47,6 +47,7 @@ struct policy_check {
 	uint32_t count; /* at least 1 */
 	int negate;     /* "not in" */
 	int err;
+	int writable; /* "check-writable": only where a cell can write to the host */
 };
 
 struct policy_number {
@@ -77,6 +78,9 @@ int policy_parse(const char *text, size_t len, struct policy *ret, struct err *e
 
 /* policy_find() - The rule of a call, or NULL when the policy does not list it. */
 const struct policy_rule *policy_find(const struct policy *p, const char *name);
+
+/* policy_drop_writable() - Without the checks that are for cells that can write to the host. */
+void policy_drop_writable(struct policy *p);
 
 /* policy_find_number() - The number directive that gives @name a number on @arch, or NULL. */
 const struct policy_number *policy_find_number(const struct policy *p, const char *name,

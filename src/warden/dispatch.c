@@ -116,10 +116,11 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 /* Safe: reads numbers of the client's own cell. */
 static int do_usage(struct warden *w, struct request *q, struct err *e)
 {
-	(void)w;
 	(void)e;
-	if (q->cell->kernel == KERNEL_RUNS)
+	if (q->cell->kernel == KERNEL_RUNS) {
+		reap_threads(w);
 		(void)cell_kernel_reaped(q->cell);
+	}
 	cell_usage(q->cell, &q->reply->usage);
 	/* The out-of-memory killer took a process and its event has yet to reach us: the cell ends
 	 * before we answer, so that no client reads of a cell that runs on without its interpreter.

@@ -113,4 +113,8 @@ void reap_add_stray(struct warden *w, pid_t pid);
  * again while there may be more. */
 void reap_strays(struct warden *w);
 
+/* reap_threads() - Collect threads that died and had the warden as their tracer: while one is left,
+ * its kernel cannot be collected. */
+void reap_threads(const struct warden *w);
+
 #endif

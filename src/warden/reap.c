@@ -9,6 +9,11 @@
  * A kernel's pid is reported by a zygote, which may lie. So a stray is only waited for, and a pid
  * that has an owner is not taken: a lie cannot take the wait status of another process. The list is
  * bounded, and so is a turn.
+ *
+ * A kernel, and each of its threads, may make its parent its tracer (PTRACE_TRACEME), and that is
+ * the warden. The Linux kernel then reports stops here as well, and threads that died, which keep
+ * their process, and so its cell, from ending until they are collected. The warden takes no stop
+ * for an end, and continues nothing: a process that stopped waits for its end.
  */
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -38,8 +43,13 @@ void reap_add_stray(struct warden *w, pid_t pid)
 }
 
 /* Collect a process that died, through its owner. False when the owner's own event has to do it. */
-static bool collect(struct warden *w, pid_t pid)
+static bool collect(struct warden *w, const siginfo_t *info)
 {
+	pid_t pid = info->si_pid;
+	siginfo_t stop;
+
+	if (info->si_code == CLD_TRAPPED || info->si_code == CLD_STOPPED)
+		return waitid(P_PID, (id_t)pid, &stop, WSTOPPED | WNOHANG) == 0;
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
 		struct cell *c = w->cells[i];
 
@@ -53,6 +63,18 @@ static bool collect(struct warden *w, pid_t pid)
 	return !is_known(w, pid) && waitpid(pid, NULL, WNOHANG) == pid;
 }
 
+void reap_threads(const struct warden *w)
+{
+	siginfo_t info = { 0 };
+	int most = REAP_MAX;
+
+	while (most-- > 0 &&
+	       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | (int)__WCLONE) == 0 &&
+	       info.si_pid > 0 && !is_known(w, info.si_pid) &&
+	       waitpid(info.si_pid, NULL, WNOHANG | __WALL) == info.si_pid)
+		info.si_pid = 0;
+}
+
 void reap_strays(struct warden *w)
 {
 	siginfo_t info = { 0 };
@@ -60,16 +82,17 @@ void reap_strays(struct warden *w)
 	int most = REAP_MAX;
 
 	for (size_t i = 0; i < w->n_strays;) {
-		pid_t got = waitpid(w->strays[i], NULL, WNOHANG);
+		int status = 0;
+		pid_t got = waitpid(w->strays[i], &status, WNOHANG);
 
-		if (got != 0) /* collected, or not our child */
+		if (got != 0 && !WIFSTOPPED(status)) /* collected, or not our child */
 			w->strays[i] = w->strays[--w->n_strays];
 		else
 			i++;
 	}
 	/* waitid() shows one at a time, the same until it is collected. */
 	while (most-- > 0 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       info.si_pid > 0 && collect(w, info.si_pid))
+	       info.si_pid > 0 && collect(w, &info))
 		info.si_pid = 0;
 	if (w->n_strays > 0 || w->remains.n > 0 || now < w->strays_until_ns)
 		check_before(w, now + STRAY_AGAIN_NS);
@@ -91,9 +114,12 @@ static void reap_all(struct warden *w)
 	size_t left;
 
 	do {
+		int status;
 		pid_t pid;
 
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			if (WIFSTOPPED(status))
+				continue;
 			not_stray(w, pid);
 			for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 				if (w->cells[i] && w->cells[i]->l.pid == pid)

@@ -149,7 +149,10 @@ void cell_reaped(struct cell *c)
 
 	if (c->l.pid <= 0)
 		return;
-	(void)TEMP_FAILURE_RETRY(waitpid(c->l.pid, &status, 0));
+	do { /* not a stop of a process that made the warden its tracer (reap.c) */
+		status = 0;
+		(void)TEMP_FAILURE_RETRY(waitpid(c->l.pid, &status, 0));
+	} while (WIFSTOPPED(status));
 	c->l.pid = 0;
 	c->init_status = status;
 	if (c->end == CELL_RUNNING) {
@@ -176,6 +179,8 @@ int cell_kernel_reaped(struct cell *c)
 
 	if (pid <= 0)
 		return pid == 0 ? -EAGAIN : -errno;
+	if (WIFSTOPPED(status))
+		return -EAGAIN;
 	c->kernel = KERNEL_ENDED;
 	c->kernel_status = status;
 	c->kernel_pid = 0;

@@ -64,6 +64,8 @@ struct init_config {
 	/* 1: a zygote's kernels live here too. They cannot be in init's Landlock domain, so signals
 	 * between them and init's commands must not be scoped to it. */
 	uint32_t kernels;
+	/* 1: the cell can write to a directory of the host, and has the filter for that. */
+	uint32_t writable;
 	uint32_t seen_cpus;   /* processors that code in the cell sees (wire/machine.h) */
 	uint64_t seen_memory; /* and bytes of memory */
 };

@@ -35,6 +35,7 @@
 #include <sys/socket.h>
 
 #include "cell_filter.h"
+#include "cell_writable_filter.h"
 #include "wire/warden.h"
 #include "wire/zygote.h"
 
@@ -211,6 +212,10 @@ static long shed_privilege(const struct init_config *c)
 	struct __user_cap_data_struct none[2] = { { 0 } };
 	long r;
 
+	/* Until it is sealed, no process of the cell may trace it, also where the user stays the
+	 * same: it has the zygote's descriptors and a weaker filter. */
+	if ((r = sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0)
+		return r;
 	(void)sys(__NR_setsid, 0, 0, 0, 0, 0);
 	for (long cap = 0; cap < 64; cap++) {
 		long have = sys(__NR_prctl, PR_CAPBSET_READ, cap, 0, 0, 0);
@@ -318,9 +323,10 @@ static long install(const struct sock_filter *filter, unsigned short len)
  * A zygote runs under the cell's filter already, with setns() allowed in addition. So a filter of
  * four instructions that forbids setns() is enough, and hundreds need not be compiled for every
  * kernel. Filters add up, and the first one checks the architecture. The kernels of a zygote
- * without a filter get the whole one.
+ * without a filter get the whole one, and those of a cell that can write to the host the whole
+ * filter of such cells.
  */
-static long filter(void)
+static long filter(const struct init_config *c)
 {
 	static const struct sock_filter no_setns[] = {
 		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr) },
@@ -329,6 +335,8 @@ static long filter(void)
 		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
 	};
 
+	if (c->writable)
+		return install(CELL_WRITABLE_FILTER, ARRAY_SIZE(CELL_WRITABLE_FILTER));
 	if (sys(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER)
 		return install(no_setns, ARRAY_SIZE(no_setns));
 	return install(CELL_FILTER, ARRAY_SIZE(CELL_FILTER));
@@ -350,18 +358,18 @@ void caisson_seal(const struct zygote_req *q, const int *fds)
 	/* After the descriptors, of which some have numbers above a low limit for a moment. */
 	if ((r = limit(c)) < 0)
 		fail(hello, ENTER_LIMITS, (int)r);
-	/* The owner of /proc/self is the process's user again, as after an execve. */
-	(void)sys(__NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (!(c->without & CELL_WITHOUT_LANDLOCK)) {
 		if ((r = landlock()) < 0)
 			fail(hello, ENTER_LANDLOCK, (int)r);
 		h.landlock_on = (uint32_t)r;
 	}
 	if (!(c->without & CELL_WITHOUT_SECCOMP)) {
-		if ((r = filter()) < 0)
+		if ((r = filter(c)) < 0)
 			fail(hello, ENTER_SECCOMP, (int)r);
 		h.seccomp_on = 1;
 	}
+	/* The owner of /proc/self is the process's user again, as after an execve. */
+	(void)sys(__NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (send_hello(hello, &h) < 0)
 		fail(hello, ENTER_DONE, -EPIPE);
 	(void)sys(__NR_close_range, 5, ~0u, 0, 0, 0);

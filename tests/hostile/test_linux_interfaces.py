@@ -22,7 +22,7 @@ import cell_lib
 from daemon_lib import PYTHON, Daemon
 from lib import cell, command, host_env, landed, payload, start
 from cell_lib import USER, Held, host, nonce, said, scratch, succeeded, user_cell
-from process import below, status_of
+from process import Later, below, status_of
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 # The same without the filter, to see the second layer alone, is for the whole suite.
@@ -149,29 +149,80 @@ def test_pid_1_cannot_be_inspected(as_user, layer, stopped_by):
 
 
 @pytest.mark.quick
-def test_siblings_cannot_be_traced(stopped_by):
-    """Documented: no ptrace in a cell, not even of own children. /proc/PID/mem of one's own user
-    opens, as everywhere; it leads to no process outside."""
-    code = """
-import ctypes, os, signal, time
-libc = ctypes.CDLL(None, use_errno=True)
-over, said = os.pipe()
-pid = os.fork()
-if pid == 0:
-    r = libc.ptrace(0, 0, 0, 0)          # PTRACE_TRACEME
-    print('traceme', r, ctypes.get_errno(), flush=True)
-    os.write(said, b'x')
-    time.sleep(60); os._exit(0)
-os.read(over, 1)
-for name, request in (('attach', 16), ('seize', 0x4206)):
-    print(name, libc.ptrace(request, pid, 0, 0), ctypes.get_errno(), flush=True)
-os.kill(pid, signal.SIGKILL)
+@BOTH
+def test_only_children_are_traced(as_user, stopped_by):
+    """A child that asks for it, and no other process. A tracer passes no filter, also in the name of its tracee."""
+    c = host([payload("trace")])
+    outside = said(c.stdout)
+    landed({"traceme", "setregs", "attach-child", "suspend-by-option", "suspend-by-seize"} <= succeeded(c.stdout) and
+           outside["changed-call"][1] != "ENOSYS", c)
+    r = runner(as_user)(payload="trace", without=weaker(None, as_user))
+    inside = said(r.stdout)
+    assert r.status == "ok" and {"traceme", "setregs"} <= succeeded(r.stdout), r
+    assert inside["changed-call"] == (-1, "ENOSYS"), f"ESCAPE: past the filter: {r}"
+    assert {inside[n] for n in ("suspend-by-option", "suspend-by-seize", "attach-child")} == {(-1, "EPERM")}, r
+    for layer in (None, "seccomp"):
+        r = runner(as_user)(["1"], payload="trace", without=weaker(layer, as_user))
+        assert r.status == "ok" and set(said(r.stdout).values()) == {(-1, "EPERM")}, f"pid 1 can be traced: {r}"
+    stopped_by("seccomp", "the Linux kernel: seccomp after ptrace, pid 1 is not dumpable")
+
+
+@pytest.mark.quick
+@BOTH
+def test_tracers_end_with_their_cell(as_user, stopped_by):
+    """A chain of tracers that are each held on their way out. (Two that trace each other would never end: a process of a cell
+    cannot attach. There is no control for that, because no signal would end it either.)"""
+    r = runner(as_user)(["chain", "5"], payload="trace", without=weaker(None, as_user), timeout=2)
+    landed(said(r.stdout) == {"chain": (0, "-")}, f"a chain of tracers: {r}")
+    assert r.status == "timeout", r
+    stopped_by("seccomp: no attach")
+
+
+# A command that makes its parent, which is pid 1, its tracer, and stops.
+TRACED = """
+import ctypes, os, signal, threading
+libc = ctypes.CDLL(None)
+def ask(): libc.ptrace(0, 0, 0, 0)
+for t in [threading.Thread(target=ask) for _ in range(20)]: t.start(); t.join()
+print('before', flush=True)
+if %r:
+    ask()
+    os.kill(os.getpid(), signal.SIGUSR1)
+print('after', flush=True)
+os._exit(7)
 """
-    c = host(["/usr/bin/python3", "-c", code], uid=USER)
-    landed("traceme 0" in c.stdout.decode(), c)
-    r = cell(code=code)
-    assert r.status == "ok" and r.text.splitlines() == ["traceme -1 1", "attach -1 1", "seize -1 1"], r
-    stopped_by("seccomp")
+
+
+@pytest.mark.quick
+@BOTH
+def test_pid_1_as_a_tracer(as_user, stopped_by):
+    """A stop of a command that made pid 1 its tracer is not its end, and its exit status is the true one."""
+    r = runner(as_user)(code=TRACED % True, without=weaker(None, as_user), timeout=2)
+    assert r.status == "timeout" and r.stdout == b"before\n", f"a stop was taken for an end: {r}"
+    r = runner(as_user)(code=TRACED % False, without=weaker(None, as_user), timeout=10)
+    assert r.exit == 7 and r.stdout == b"before\nafter\n", r
+    stopped_by("wait statuses of ends only")
+
+
+@pytest.mark.quick
+def test_the_warden_as_a_tracer(stopped_by):
+    """The same with an interpreter of the daemon, whose parent is the warden."""
+    with Daemon("--pool", "1") as d:
+        r = d.execute(TRACED % False, session_id="traced")
+        assert r["exit_code"] == 7 and r.stdout == b"before\nafter\n", r
+        assert d.execute("1 + 1", session_id="traced")["result"] == {"text/plain": "2"}
+        killer = "import os, time\nif os.fork() == 0:\n    time.sleep(3); os.kill(os.getppid(), 9); os._exit(0)\n"
+        stopped = Later(lambda: d.execute(killer + TRACED % True, session_id="traced", timeout=20))
+        time.sleep(1)
+        os.kill(d.zygote, signal.SIGKILL)  # the warden then collects every child that died
+        d.good()
+        r = stopped.result(40)
+        assert r["exit_code"] == 137 and r.status != "timeout" and r.stdout == b"before\n", f"a stop was taken for an end: {r}"
+        assert d.execute("2 + 2", session_id="traced")["result"] == {"text/plain": "4"}
+        d.request("DELETE", "/sessions/traced")
+        d.good()
+        d.quiet()
+    stopped_by("wait statuses of ends only")
 
 
 # ---- keys ------------------------------------------------------------------------------------

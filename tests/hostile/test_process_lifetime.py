@@ -390,6 +390,7 @@ libc.syscall(133, b'/m/mknod', 0o106755, 0)
 if os.path.exists('/m/mknod'): shutil.copyfile('/payload/set_id', '/m/mknod')
 libc.syscall(259, -100, b'/m/mknodat', 0o106755, 0)
 attempt(os.mkdir, '/m/dir', 0o2777); attempt(os.chmod, '/m/dir', 0o2777)
+attempt(os.chmod, make('group'), 0o2755)
 print(sorted(os.listdir('/m')))
 """
     with scratch(0o755, owner) as d:
@@ -402,7 +403,7 @@ print(sorted(os.listdir('/m')))
             r = run(code=code, mount=[f"{d}:/m:rw", f"{session().payloads}:/payload"])
             assert r.status == "ok", r
             made = sorted(p.name for p in d.iterdir())
-            landed({"chmod", "fchmod", "fchmodat", "fchmodat2"} <= set(made), f"the guest can write there: {made} {r}")
+            landed({"chmod", "fchmod", "fchmodat", "fchmodat2", "group"} <= set(made), f"the guest can write there: {made} {r}")
             # An empty file with such bits loses them with the first byte that a guest writes.
             bits = {p.name: oct(p.stat().st_mode & 0o6000) for p in d.iterdir()
                     if p.is_file() and p.stat().st_size and p.stat().st_mode & 0o6000}

@@ -504,7 +504,7 @@ for n in ('user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'):
     call('setns-own-' + n, 308, fd, 0)
 for name, nr, args in (
     ('mount', 165, (b'x', b'/tmp', b'tmpfs', 0, 0)), ('umount', 166, (b'/proc', 2)), ('pivot_root', 155, (b'/', b'/')),
-    ('chroot', 161, (b'/tmp',)), ('ptrace-me', 101, (0, 0, 0, 0)), ('ptrace', 101, (16, os.getppid(), 0, 0)),
+    ('chroot', 161, (b'/tmp',)), ('ptrace-me', 101, (0, 0, 0, 0)), ('ptrace', 101, (16, 1, 0, 0)),
     ('bpf', 321, (0, 0, 0)), ('io_uring', 425, (1, 0)), ('keyctl', 250, (0, -3, 0)),
     ('add_key', 248, (b'user', b'a', b'b', 1, -3)), ('userfaultfd', 323, (0,)), ('perf', 298, (0, 0, -1, -1, 0)),
     ('clone3', 435, (0, 0)), ('clone-newuser', 56, (0x10000011, 0, 0, 0, 0)), ('open_tree', 428, (-100, b'/', 1)),

@@ -39,10 +39,11 @@ pytestmark = [
 
 
 class Policy:
-    """cell.policy, read anew."""
+    """cell.policy, read anew; of cells that can write to a directory of the host if @writable."""
 
-    def __init__(self, text):
+    def __init__(self, text, writable=False):
         self.default = self.foreign = None
+        self.writable = writable
         self.rules = {}  # name -> ("allow",) | ("deny", errno) | ("check", [check, ...])
         self.own_numbers = {}
         for words in self._directives(text):
@@ -69,7 +70,9 @@ class Policy:
             self.foreign = getattr(errno, words[0])
         elif kind == "number":
             self.own_numbers[words[0]] = int(words[1], 0)
-        elif kind == "check":
+        elif kind in ("check", "check-writable"):
+            if kind == "check-writable" and not self.writable:
+                return
             self.rules.setdefault(words[0], ("check", []))[1].append(self._check(words[1:]))
         else:
             rule = ("allow",) if kind == "allow" else ("deny", getattr(errno, words.pop(0)))
@@ -253,6 +256,9 @@ SAFE_ARGS = {
     "setsockopt": (MINUS_1, 6, 0, 0, 0, 0),
     "ioctl": (MINUS_1, 0, 0, 0, 0, 0),
     "fcntl": (MINUS_1, 1, 0, 0, 0, 0),
+    "ptrace": (1, MINUS_1, 0, 0, 0, 0),
+    "process_vm_readv": (MINUS_1, 0, 0, 0, 0, 0),
+    "process_vm_writev": (MINUS_1, 0, 0, 0, 0, 0),
 }
 
 
@@ -325,6 +331,21 @@ def test_checked_arguments(policy, checked):
     assert not wrong, "\n".join(wrong[:40])
     for name in ("socket", "ioctl", "ptrace", "prctl", "madvise", "setsockopt", "personality"):
         assert name in told_apart, f"{name}: refused without a filter just the same"
+
+
+def test_cells_that_can_write_to_the_host(payload_dir, tmp_path):
+    """They have a filter of their own: the set-group-id bit is refused, in a plain cell it is not."""
+    strict = Policy(POLICY.read_text(encoding="utf-8"), writable=True)
+    calls = [call for name in ("chmod", "fchmod", "fchmodat", "fchmodat2", "creat", "open", "openat", "mknod", "mknodat")
+             for call in around(strict, name)]
+    inside = make_calls(payload_dir, calls, options=("--mount", f"{tmp_path}:/w:rw"))
+    plain = make_calls(payload_dir, calls)
+    without = make_calls(payload_dir, calls, options=("--without", "seccomp"))
+    loose = Policy(POLICY.read_text(encoding="utf-8"))
+    wrong = [f"{strict.names[nr]}{tuple(map(hex, args))}: {what}" for rules, got in ((strict, inside), (loose, plain))
+             for (nr, args), what, free in zip(calls, got, without) if what != (str(rules.decide("x86_64", nr, args) or free))]
+    assert not wrong, wrong
+    assert inside != plain, "the two filters differ"
 
 
 @pytest.mark.parametrize("flag", CLONE_NEW)

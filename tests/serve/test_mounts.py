@@ -111,6 +111,11 @@ def test_a_few_tricks_and_their_controls(serve, tmp_path):
         assert box.shell("echo fine > /one/fine")["exit_code"] == 0 and (one / "fine").read_text() == "fine\n"
         r = box.shell("echo x > /three/x")
         assert r["exit_code"] != 0 and "Read-only" in r["stderr"]
+        # The interpreter, which a zygote forked, and a program of pid 1: no set-id bit reaches the machine.
+        code = "import os\nopen('/two/tool', 'w')\nfor mode in (0o2755, 0o4755, 0o755):\n    try: os.chmod('/two/tool', mode); print(oct(mode))\n" \
+               "    except PermissionError: print('refused')"
+        assert box.post("/execute", {"code": code}).json["stdout"] == "refused\nrefused\n0o755\n"
+        assert box.shell("chmod g+s /two/tool")["exit_code"] == 1 and (two / "tool").stat().st_mode & 0o7777 == 0o755
 
 
 def test_where_the_protection_ends(serve, tmp_path):

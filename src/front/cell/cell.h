@@ -67,6 +67,7 @@ struct kernel {
 	bool env_sent;       /* python: the sandbox's environment went with an execution */
 	const char *why;     /* how it broke the protocol, for which it was killed; or NULL */
 	struct timer closed; /* it closed its channel: until its end is reported, or it is killed */
+	struct timer status; /* forked: it is dead, and its exit status is asked for again */
 	struct timer warm;   /* forked: limit for its hello; after it the kernel is started cold */
 };
 

@@ -37,6 +37,7 @@
 #define KERNEL_START_NS (60 * CLOCK_NS_PER_S)
 #define WARM_NS (3 * CLOCK_NS_PER_S)
 #define CLOSED_NS (200 * CLOCK_NS_PER_MS)
+#define STATUS_AGAIN_NS (10 * CLOCK_NS_PER_MS)
 
 /* ---- messages of the kernel ---------------------------------------------------------------- */
 
@@ -85,6 +86,8 @@ static void on_output(struct kernel_pipes *k, enum kernel_stream stream, const c
 		s->cell->ops->output(s->cell, s, stream, data, len);
 }
 
+static void ask_status(struct kernel *s);
+
 static void on_closed_late(struct timer *t)
 {
 	struct kernel *s = t->arg;
@@ -94,6 +97,8 @@ static void on_closed_late(struct timer *t)
 	/* The report of its end may have gone to the former front. */
 	if (s->joined)
 		kernel_ended(s, SIGKILL);
+	else if (s->pidfd.fd >= 0)
+		ask_status(s); /* a thread that is traced may hold that report up (warden/reap.c) */
 }
 
 /*
@@ -163,6 +168,7 @@ void kernel_clear(struct kernel *s)
 	if (s->attached)
 		kernel_pipes_detach(&s->pipes);
 	timer_cancel(&s->closed);
+	timer_cancel(&s->status);
 	drop_warm(s);
 	drop_pidfd(s);
 	s->attached = false;
@@ -196,6 +202,8 @@ void kernel_ended(struct kernel *s, int status)
 	s->why = NULL;
 }
 
+static void on_status_again(struct timer *t);
+
 static void on_status(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
 	struct cell *r = c->arg;
@@ -206,26 +214,39 @@ static void on_status(struct warden_call *c, const struct warden_reply *reply, i
 	if (reply->code < 0 || s->state == KERNEL_EMPTY)
 		return; /* the cell is ending, too, and its channel reports that */
 	if (reply->usage.kernel != KERNEL_ENDED) {
-		/* The kernel is dead, but the warden has not waited for it yet: ask again. */
-		(void)warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_USAGE, r->handle,
-					   0, NULL);
+		/* The kernel is dead, but the warden could not wait for it yet: a debugger may hold
+		 * it. */
+		s->status.fn = on_status_again;
+		s->status.arg = s;
+		timer_after(r->cells->loop, &s->status, STATUS_AGAIN_NS);
 		return;
 	}
 	kernel_ended(s, reply->usage.kernel_status);
 }
 
-/* A forked kernel has ended. The warden waits for it, and has its exit status. */
-static void on_pidfd(struct watch *w, uint32_t events)
+static void ask_status(struct kernel *s)
 {
-	struct kernel *s = w->arg;
 	struct cell *r = s->cell;
 
-	(void)events;
-	loop_del(w);
+	timer_cancel(&s->status);
+	warden_link_forget(r->cells->link, &r->kernel_call); /* if it is under way already */
 	r->kernel_call.fn = on_status;
 	r->kernel_call.arg = r;
 	(void)warden_link_ask_cell(r->cells->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
 				   NULL);
+}
+
+static void on_status_again(struct timer *t)
+{
+	ask_status(t->arg);
+}
+
+/* A forked kernel has ended. The warden waits for it, and has its exit status. */
+static void on_pidfd(struct watch *w, uint32_t events)
+{
+	(void)events;
+	loop_del(w);
+	ask_status(w->arg);
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */

@@ -190,6 +190,14 @@ static void check_filter(size_t n)
 
 TEST(cell_filter_means_the_policy)
 {
+	size_t n = resolve_policy(CELL);
+
+	policy_drop_writable(&pol);
+	check_filter(n);
+}
+
+TEST(filter_of_writable_cells_means_the_policy)
+{
 	check_filter(resolve_policy(CELL));
 }
 
@@ -227,7 +235,8 @@ TEST(cell_policy_decisions)
 	assert_int_equal(decide("ioctl", 0, 0x100005412, 0, 0), EPERM);
 	assert_int_equal(decide("ioctl", 0, 0x540e, 0, 0), 0); /* TIOCSCTTY */
 	assert_int_equal(decide("ioctl", 0, 0x5414, 0, 0), 0); /* TIOCSWINSZ */
-	assert_int_equal(decide("personality", 0x0040000, 0, 0, 0), EPERM);
+	assert_int_equal(decide("personality", 0x0040000, 0, 0, 0), 0);
+	assert_int_equal(decide("personality", 0x0400000, 0, 0, 0), EPERM);
 	assert_int_equal(decide("personality", 0xffffffff, 0, 0, 0), 0);
 	assert_int_equal(decide("prctl", 38, 1, 0, 0), 0);
 	assert_int_equal(decide("prctl", 35, 0, 0, 0), EINVAL);
@@ -238,6 +247,38 @@ TEST(cell_policy_decisions)
 	assert_int_equal(decide("prlimit64", 1, 0, 0, 0), EPERM);
 	assert_int_equal(decide("seccomp", 1, 0, 0, 0), 0);
 	assert_int_equal(decide("seccomp", 1, 8, 0, 0), EINVAL);
+	assert_int_equal(decide("ptrace", 0, 0, 0, 0), 0);          /* TRACEME */
+	assert_int_equal(decide("ptrace", 16, 2, 0, 0), EPERM);     /* ATTACH */
+	assert_int_equal(decide("ptrace", 0x4206, 2, 0, 0), EPERM); /* SEIZE */
+	assert_int_equal(decide("process_vm_writev", 0x100000001, 0, 0, 0), EPERM);
+}
+
+/* The set-group-id bit is refused where it could reach the host, the set-user-id bit everywhere. */
+TEST(cell_policy_set_id_bits)
+{
+	static const struct {
+		const char *call;
+		unsigned arg;
+	} rows[] = {
+		{ "chmod", 1 },     { "fchmod", 1 }, { "fchmodat", 2 },
+		{ "fchmodat2", 2 }, { "creat", 1 },  { "open", 2 },
+		{ "openat", 3 },    { "mknod", 1 },  { "mknodat", 2 },
+	};
+
+	for (int writable = 1; writable >= 0; writable--) {
+		load_policy(CELL);
+		if (!writable)
+			policy_drop_writable(&pol);
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+			uint64_t a[4] = { 0 };
+
+			a[rows[i].arg] = 02755;
+			assert_int_equal(decide(rows[i].call, a[0], a[1], a[2], a[3]),
+					 writable ? EPERM : 0);
+			a[rows[i].arg] = 04755;
+			assert_int_equal(decide(rows[i].call, a[0], a[1], a[2], a[3]), EPERM);
+		}
+	}
 }
 
 /* No way to a file that exists, a socket, a program or another process is open, whatever the
