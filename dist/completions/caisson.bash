@@ -8,7 +8,7 @@ _caisson_names() { caisson ps --all 2>/dev/null | awk 'NR > 1 { print $1 }'; }
 _caisson() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs='run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm help'
-	local options='--lang --code --memory --cpus --pids --timeout --cpu-time --disk --inodes --files
+	local options='--lang --code --memory --oom --cpus --pids --timeout --cpu-time --disk --inodes --files
 		--max-output --capture --env --mount --workdir --user --image --image-store --name --tty --json --receipt
 		--without --state --help'
 	local audit='--state --sandbox --owner --event --since --tail --head --from --json --help'
@@ -31,7 +31,7 @@ _caisson() {
 	case $verb$named in
 	run1) options="--name --timeout --lang --code --stdin $daemon" ;;
 	exec1) options="--name --env --workdir --cwd --timeout --stdin $daemon" ;;
-	create) own='--memory --cpus --pids --disk --workspace --mount-only --image --env --label --egress --secret --timeout --idle --server --tool-rules' ;;
+	create) own='--memory --oom --cpus --pids --disk --workspace --mount-only --image --env --label --egress --secret --timeout --idle --server --tool-rules' ;;
 	shell) own='--env --workdir --cwd' ;;
 	cp) own='--recursive' ;;
 	install) own='--lang' ;;
@@ -79,6 +79,10 @@ _caisson() {
 		;;
 	--mount)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--oom)
+		mapfile -t COMPREPLY < <(compgen -W 'process sandbox' -- "$cur")
 		return
 		;;
 	--memory | --cpus | --pids | --timeout | --cpu-time | --disk | --inodes | --files | --max-output | \

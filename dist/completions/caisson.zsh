@@ -33,6 +33,7 @@ _caisson() {
 		'--lang[language of the code]:language:(python bash javascript r)'
 		'--code[run CODE, even if it looks like a file name]:code'
 		'--memory[memory limit]:size'
+		'--oom[what ends when memory is used up]:what:(process sandbox)'
 		'--cpus[processors, as in 0.5]:number'
 		'--pids[processes and threads]:number'
 		'--timeout[wall time limit]:duration'
@@ -106,6 +107,7 @@ _caisson() {
 	)
 	create_options=(
 		'--memory[memory limit]:size'
+		'--oom[what ends when memory is used up]:what:(process sandbox)'
 		'--cpus[processors, as in 0.5]:number'
 		'--pids[processes and threads]:number'
 		'--disk[size of the writable layer]:size'

@@ -208,7 +208,8 @@ int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct e
 		return r;
 	for (; made < c->n_dirs && r == 0; made += r == 0)
 		r = make_dir(c, made, e);
-	if (r == 0 && (r = put_limits(c, &want, e)) == 0 && (r = ops_of(c)->watch(c, e)) == 0) {
+	if (r == 0 && (r = put_limits(c, &want, e)) == 0 &&
+	    (!want.oom_group || (r = ops_of(c)->watch(c, e)) == 0)) {
 		c->limits = want;
 		return 0;
 	}
@@ -265,11 +266,17 @@ uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_])
 		{ true, CGROUP_UNIFIED, "memory.peak", GAUGE_MEMORY_PEAK },
 		{ true, CGROUP_UNIFIED, "pids.peak", GAUGE_PIDS_PEAK },
 		{ true, CGROUP_UNIFIED, "pids.events", GAUGE_PIDS_EVENTS },
+		{ true, CGROUP_UNIFIED, "memory.events", GAUGE_OOM },
+		{ true, CGROUP_UNIFIED, "memory.current", GAUGE_MEMORY_USED },
+		{ true, CGROUP_UNIFIED, "memory.stat", GAUGE_MEMORY_STAT },
 		{ false, CGROUP_CPUACCT, "cpuacct.usage", GAUGE_CPU_NS },
 		{ false, CGROUP_CPU, "cpu.stat", GAUGE_THROTTLED },
 		{ false, CGROUP_MEMORY, "memory.max_usage_in_bytes", GAUGE_MEMORY_PEAK },
 		{ false, CGROUP_PIDS, "pids.peak", GAUGE_PIDS_PEAK },
 		{ false, CGROUP_PIDS, "pids.events", GAUGE_PIDS_EVENTS },
+		{ false, CGROUP_MEMORY, "memory.oom_control", GAUGE_OOM },
+		{ false, CGROUP_MEMORY, "memory.usage_in_bytes", GAUGE_MEMORY_USED },
+		{ false, CGROUP_MEMORY, "memory.stat", GAUGE_MEMORY_STAT },
 	};
 	uint32_t have = 0;
 

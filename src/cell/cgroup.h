@@ -60,6 +60,7 @@ struct cgroup_limits {
 	uint64_t pids;         /* 0 = no limit */
 	uint32_t cpu_milli;    /* quota, 1000 = one cpu; 0 = no quota */
 	uint32_t cpu_weight;   /* v2 scale 1..10000, 0 = leave the default (100) */
+	bool oom_group;        /* out of memory ends all of it: watched, memory.oom.group on v2 */
 };
 
 struct cgroup {
@@ -68,8 +69,9 @@ struct cgroup {
 	char path[CGROUP_DIRS_MAX][CGROUP_PATH_MAX]; /* absolute, what the journal records */
 	int dirfd[CGROUP_DIRS_MAX];
 	int8_t dir_of[CGROUP_ROLES_];
-	/* Becomes readable (v1 eventfd: POLLIN) or POLLPRI (v2 memory.events); -1 none. Poll for
-	 * both; it may wake without an out-of-memory kill, so ask cgroup_oom_kills(). */
+	/* With oom_group: becomes readable (v1 eventfd: POLLIN) or POLLPRI (v2 memory.events); -1
+	 * none. Poll for both; it may wake without an out-of-memory kill, so ask
+	 * cgroup_oom_kills(). */
 	int oom_fd;
 	struct cgroup_limits limits; /* as the kernel took them */
 };
@@ -122,8 +124,8 @@ int cgroup_plan(const struct cgroup_site *s, const char *name, struct cgroup *re
 /*
  * cgroup_create() - Make the planned directories and set limits; a limit that does not take is an
  * error. Memory is rounded down to whole pages here, so no value is left for the kernel to round
- * and c->limits is what it holds (cgroup_limits_read() proves it). memory.oom.group where there is
- * one. A directory that exists already is an error: it is never adopted.
+ * and c->limits is what it holds (cgroup_limits_read() proves it). A directory that exists already
+ * is an error: it is never adopted.
  * On failure removes what it made; the plan stays valid.
  */
 int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct err *e);

@@ -2,10 +2,11 @@
 /*
  * cgroup_v1.c - Limits and counters on the v1 hierarchies (also of a hybrid machine).
  *
- * Substitutes for features that v1 lacks: there is no group kill on out-of-memory, so the owner of
- * oom_fd ends the cell when it wakes; swap is a second, combined limit (memsw), absent where the
- * Linux kernel does not account swap; a quota above that of an outer cgroup is refused, although
- * the outer one would hold in any case, so such a refusal is checked and then accepted.
+ * Substitutes for features that v1 lacks: there is no group kill on out-of-memory, so where that is
+ * wanted the owner of oom_fd ends the cell when it wakes; swap is a second, combined limit (memsw),
+ * absent where the Linux kernel does not account swap; a quota above that of an outer cgroup is
+ * refused, although the outer one would hold in any case, so such a refusal is checked and then
+ * accepted.
  */
 #include "base/err.h"
 #include "base/fd.h"

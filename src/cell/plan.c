@@ -284,7 +284,9 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 	part_of("max_inotify_instances", INSTANCES_DEFAULT, p->inotify_instances);
 	part_of("max_inotify_watches", WATCHES_DEFAULT, p->inotify_watches);
 	(void)snprintf(p->init_path, sizeof(p->init_path), "%s", init_path);
-	(void)snprintf(p->layer_size, sizeof(p->layer_size), "%" PRIu64, spec->limits.disk_bytes);
+	(void)snprintf(p->layer_size, sizeof(p->layer_size), "%" PRIu64,
+		       spec->without & CELL_WITHOUT_CGROUP ? spec->limits.disk_bytes :
+							     cell_layer_bytes(&spec->limits));
 	(void)snprintf(p->layer_inodes, sizeof(p->layer_inodes), "%" PRIu64, spec->limits.inodes);
 	p->config = (struct init_config){
 		.uid = CELL_UID,

@@ -142,6 +142,8 @@ int spec_check(const struct cell_spec *s, struct err *e)
 	}
 	if (s->limits.cpu_milli < CPU_MILLI_MIN || s->limits.cpu_milli > CPU_MILLI_MAX)
 		return err_say(e, -EINVAL, "--cpus: must be between 0.01 and 1024");
+	if (s->limits.oom > CELL_OOM_CELL)
+		return err_say(e, -EINVAL, "--oom: unknown value");
 	if (s->image < CELL_IMAGE_HOST || s->image > CELL_IMAGE_LAYERS)
 		return err_say(e, -EINVAL, "--image: unknown kind of image");
 	if (s->image == CELL_IMAGE_LAYERS ? s->n_layers < 1 || s->n_layers > CELL_LAYERS_MAX :
@@ -150,6 +152,9 @@ int spec_check(const struct cell_spec *s, struct err *e)
 			       CELL_LAYERS_MAX);
 	if (s->without & CELL_WITHOUT_CGROUP && s->limits.cpu_time_ms)
 		return err_say(e, -EINVAL, "--cpu-time: cannot be enforced with --without cgroup");
+	if (s->without & CELL_WITHOUT_CGROUP && s->limits.oom == CELL_OOM_CELL)
+		return err_say(e, -EINVAL,
+			       "--oom sandbox: cannot be enforced with --without cgroup");
 	if (s->without & ~(uint32_t)CELL_WITHOUT_ALL_)
 		return err_say(e, -EINVAL, "--without: unknown layer");
 	return check_mounts(s, e);

@@ -137,13 +137,22 @@ static void limit_counters(const struct plan *p)
 	}
 }
 
-/* When the machine runs out of memory, cells are killed before the programs that made them. */
-static void prefer_as_victim(const struct plan *p)
+/*
+ * When the machine runs out of memory, cells are killed before the programs that made them; and
+ * when a cell does, its commands before its pid 1. For that init changes its own score around each
+ * fork (init/score.c), by the descriptor that is returned. It leads to this one file, of a process
+ * that no other can reach. -1: it cannot be opened, and all processes of the cell have the same
+ * score.
+ */
+static int prefer_as_victim(const struct plan *p)
 {
-	int r = fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "800");
+	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
 
-	if (r != -EROFS && r != -EACCES)
-		stage_check(p, r, STAGE_CGROUP, 1);
+	if (fd < 0 && errno != EROFS && errno != EACCES)
+		stage_fail(p, STAGE_CGROUP, 1);
+	if (fd >= 0 && write(fd, INIT_SCORE, strlen(INIT_SCORE)) < 0 && errno != EACCES)
+		stage_fail(p, STAGE_CGROUP, 3);
+	return fd;
 }
 
 /* A copy above all numbers that init has. */
@@ -157,27 +166,30 @@ static int lift(const struct plan *p, int fd)
 }
 
 /*
- * Init has /dev/null as stdio, its channel as descriptor 3, then those of its machine, and nothing
- * else. All are first copied above the numbers that they go to, so that no copy overwrites one
- * still needed: init's program and the way to report are among those.
+ * Init has /dev/null as stdio, its channel as descriptor 3, then those of its machine, its score,
+ * and nothing else. All are first copied above the numbers that they go to, so that no copy
+ * overwrites one still needed: init's program and the way to report are among those.
  */
-static void set_descriptors(const struct plan *p, int *init)
+static void set_descriptors(const struct plan *p, int score, int *init)
 {
 	_Static_assert(MACHINE_FD_FILES == INIT_FD + 1, "the channel comes first");
+	_Static_assert(INIT_SCORE_FD == MACHINE_FD_END, "the score comes last");
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int fds[MACHINE_FD_END] = { null, null, null, p->channel_fd };
+	int fds[INIT_SCORE_FD + 1] = { null, null, null, p->channel_fd };
 
 	if (null < 0)
 		stage_fail(p, STAGE_STDIO, 0);
 	machine_descriptors(p, fds + MACHINE_FD_FILES);
+	fds[INIT_SCORE_FD] = score;
 	*init = lift(p, *init);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = lift(p, fds[i] < 0 ? null : fds[i]);
 	((struct plan *)p)->sync_fd = lift(p, p->sync_fd);
-	for (int i = 0; i < MACHINE_FD_END; i++)
+	for (int i = 0; i < (int)ARRAY_SIZE(fds); i++)
 		if (dup2(fds[i], i) < 0)
 			stage_fail(p, STAGE_STDIO, 2);
-	if (syscall(SYS_close_range, MACHINE_FD_END, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
+	if (syscall(SYS_close_range, (unsigned int)ARRAY_SIZE(fds), ~0u,
+		    1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
 		stage_fail(p, STAGE_STDIO, 3);
 }
 
@@ -195,8 +207,8 @@ void stage_run(const struct plan *p)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		stage_fail(p, STAGE_PRIVATE, 0);
 	int init = open_init(p);
+	int score = prefer_as_victim(p);
 
-	prefer_as_victim(p);
 	machine_enter(p);
 
 	if (fd_recv(p->sync_fd, &go, 1, NULL, NULL) != 1)
@@ -213,7 +225,7 @@ void stage_run(const struct plan *p)
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
 		stage_fail(p, STAGE_HOSTNAME, 0);
 	(void)setsid();
-	set_descriptors(p, &init);
+	set_descriptors(p, score, &init);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		stage_fail(p, STAGE_CAPS, 1);
 	stage_check(p, caps_keep(INIT_CAPS, 1), STAGE_CAPS, 0);

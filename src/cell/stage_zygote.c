@@ -114,8 +114,9 @@ void stage_zygote_run(const struct plan *p)
 	stage_die_with_parent(p);
 	/* Signals that the warden ignores would be ignored by kernels, too. */
 	process_reset_signals();
-	/* Its kernels inherit it, and cannot set it: their /proc is read-only. */
-	(void)fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "800");
+	/* Its kernels inherit it, and cannot set it: their /proc is read-only. In their cells they
+	 * go before pid 1, as commands do. */
+	(void)fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", INIT_SCORE_COMMAND);
 	stage_check(p, cgroup_enter_self(&p->enter), STAGE_CGROUP, 0);
 	if (p->owner) {
 		private_root(p);

@@ -145,6 +145,16 @@ static int set_without(void *target, const char *v, struct err *e)
 	return 0;
 }
 
+static int set_oom(void *target, const char *v, struct err *e)
+{
+	struct run_options *o = target;
+
+	if (strcmp(v, "process") != 0 && strcmp(v, "sandbox") != 0)
+		return err_say(e, -EINVAL, "must be process or sandbox");
+	o->spec.limits.oom = *v == 'p' ? CELL_OOM_PROCESS : CELL_OOM_CELL;
+	return 0;
+}
+
 /* run_options_sandbox() leaves a sandbox's options to caisson-remote; this --name came too late. */
 static int set_name(void *target, const char *v, struct err *e)
 {
@@ -168,6 +178,8 @@ static const struct option_row rows[] = {
 	  .help = "run CODE, even if it looks like a file name" },
 	{ "--memory", "-m", "SIZE", OPTION_SIZE, LIMIT(memory_bytes), .verbs = CELLS, .env = true,
 	  .help = "memory of the whole cell (512M)" },
+	{ "--oom", NULL, "WHAT", OPTION_CUSTOM, 0, .verbs = RUNS, .env = true, .set = set_oom,
+	  .help = "what ends when memory is used up: process (the largest; default) or sandbox" },
 	{ "--cpus", NULL, "N", OPTION_CPUS, LIMIT(cpu_milli), .verbs = CELLS, .env = true,
 	  .help = "processors that the cell may use, as in 0.5 (1)" },
 	{ "--pids", NULL, "N", OPTION_NUMBER, LIMIT(pids), .verbs = CELLS, .env = true, .min = 1,

@@ -59,6 +59,10 @@ bool gauges_key(const char *text, size_t len, const char *key, uint64_t *ret)
 	return false;
 }
 
+#define STAT_MAX 8192  /* memory.stat is the longest */
+#define SPARE_PART 32u /* of the limit */
+#define SPARE_MIN (1ull << 20)
+
 static bool read_key(int fd, const char *key, uint64_t unit, uint64_t *ret)
 {
 	char text[512];
@@ -88,5 +92,32 @@ bool gauges_read(const struct gauges *g, struct cell_usage *u)
 	return gauges_cpu(g, &u->cpu_ns) && throttled &&
 	       read_key(g->fd[GAUGE_MEMORY_PEAK], NULL, 1, &u->memory_peak) &&
 	       read_key(g->fd[GAUGE_PIDS_PEAK], NULL, 1, &u->pids_peak) &&
-	       read_key(g->fd[GAUGE_PIDS_EVENTS], "max", 1, &u->pids_denied);
+	       read_key(g->fd[GAUGE_PIDS_EVENTS], "max", 1, &u->pids_denied) &&
+	       read_key(g->fd[GAUGE_OOM], "oom_kill", 1, &u->oom_kills);
+}
+
+uint64_t gauges_oom(const struct gauges *g)
+{
+	uint64_t n;
+
+	return read_key(g->fd[GAUGE_OOM], "oom_kill", 1, &n) ? n : 0;
+}
+
+bool gauges_room(const struct gauges *g, uint64_t limit, uint64_t *ret)
+{
+	uint64_t used, spare = limit / SPARE_PART > SPARE_MIN ? limit / SPARE_PART : SPARE_MIN;
+	uint64_t inactive = 0, active = 0;
+	char text[STAT_MAX];
+	ssize_t n = g->fd[GAUGE_MEMORY_STAT] < 0 ?
+			    -1 :
+			    pread(g->fd[GAUGE_MEMORY_STAT], text, sizeof(text), 0);
+
+	if (n <= 0 || !read_key(g->fd[GAUGE_MEMORY_USED], NULL, 1, &used) ||
+	    !gauges_key(text, (size_t)n, "inactive_file", &inactive) ||
+	    !gauges_key(text, (size_t)n, "active_file", &active))
+		return false;
+	used += spare;
+	used -= inactive + active < used ? inactive + active : used;
+	*ret = used < limit ? limit - used : 0;
+	return true;
 }

@@ -2,10 +2,11 @@
 /*
  * result.c - The verdict over a run, and its hint.
  *
- * The order of the checks is the policy. The causes that end a cell as a whole come first (memory,
- * cpu time, wall, output), because the main program's own status is then only an echo of the kill.
- * Only for a program that ended by itself, and badly, a limit that it hit is the cause: a limit
- * that was touched without harm is listed, and is not the cause of anything.
+ * The order of the checks is the policy. The causes that end a cell or its main program come first
+ * (memory, cpu time, wall, output), because the main program's own status is then only an echo of
+ * the kill. Only for a program that ended by itself, and badly, a limit that it hit is the cause: a
+ * limit that was touched without harm is listed, and is not the cause of anything. So a child that
+ * ended for memory is the cause of a failure of its parent, and only listed if the parent succeeds.
  */
 #include "client/result.h"
 
@@ -23,6 +24,7 @@
 #define EXIT_TIME 124
 #define EXIT_KILLED 137
 #define EXIT_OURS 125
+#define PAGE_MAX 65536u /* the size of a tmpfs is in pages */
 
 static const char *const status_names[] = {
 	[RESULT_OK] = "ok",           [RESULT_ERROR] = "error", [RESULT_SIGNAL] = "signal",
@@ -44,6 +46,22 @@ const char *result_status_name(enum result_status s)
 const char *result_cause_name(enum result_cause c)
 {
 	return cause_names[c];
+}
+
+const char *result_end_name(uint32_t end)
+{
+	switch (end) {
+	case CELL_END_MEMORY:
+		return cause_names[CAUSE_MEMORY];
+	case CELL_END_CPU_TIME:
+		return cause_names[CAUSE_CPU];
+	case CELL_END_WALL:
+		return cause_names[CAUSE_WALL];
+	case CELL_END_CLIENT:
+		return cause_names[CAUSE_INTERRUPT];
+	default:
+		return cause_names[CAUSE_INIT];
+	}
 }
 
 __attribute__((format(printf, 2, 3))) static void hint(struct result *r, const char *fmt, ...)
@@ -99,6 +117,8 @@ static bool nearly_full(uint64_t used, uint64_t size)
 
 static void touched(const struct outcome *o, struct result *r)
 {
+	if (o->usage.oom_kills > 0)
+		r->limits_hit |= 1u << CAUSE_MEMORY;
 	if (o->usage.pids_denied > 0)
 		r->limits_hit |= 1u << CAUSE_PIDS;
 	if (o->exited && nearly_full(o->exit.disk.used, o->exit.disk.size))
@@ -107,26 +127,53 @@ static void touched(const struct outcome *o, struct result *r)
 		r->limits_hit |= 1u << CAUSE_INODES;
 }
 
-/* The causes that end the cell as a whole. True when there is one. */
-static bool judge_cell(const struct outcome *o, const struct cell_limits *l, struct result *r)
+/* Whether the numbers of the disk are those of the writable layer, and not of a workspace. */
+static bool is_layer(const struct outcome *o, const struct cell_limits *l)
+{
+	uint64_t layer = cell_layer_bytes(l), size = o->exit.disk.size;
+
+	return o->exited && size >= layer && size - layer < PAGE_MAX;
+}
+
+static void set_memory(const struct outcome *o, const struct cell_limits *l, int code,
+		       struct result *r)
 {
 	char limit[NUM_FORMAT_MAX], part[NUM_FORMAT_MAX];
+	uint64_t files = o->usage.memory_files;
 
-	if (o->usage.oom_kills > 0 || o->usage.end == CELL_END_MEMORY) {
-		uint64_t files = o->usage.memory_files;
+	if (is_layer(o, l) && o->exit.disk.used > files) /* the cell may be gone since */
+		files = o->exit.disk.used;
+	set(r, RESULT_LIMIT, CAUSE_MEMORY, code, l->memory_bytes, o->usage.memory_peak);
+	(void)num_format_size(l->memory_bytes, limit, sizeof(limit));
+	if (files > l->memory_bytes / 4)
+		hint(r,
+		     "out of memory: all of %s used, %s of it by files in the cell (they live in "
+		     "memory); remove files, or %s",
+		     limit, num_format_size(files, part, sizeof(part)), more_of(o, CAUSE_MEMORY));
+	else
+		hint(r, "out of memory: all of %s used; work on less data at a time, or %s", limit,
+		     more_of(o, CAUSE_MEMORY));
+}
 
-		set(r, RESULT_LIMIT, CAUSE_MEMORY, EXIT_KILLED, l->memory_bytes,
-		    o->usage.memory_peak);
-		(void)num_format_size(l->memory_bytes, limit, sizeof(limit));
-		if (files > l->memory_bytes / 4)
-			hint(r,
-			     "out of memory: all of %s used, %s of it by files in the cell (they "
-			     "live in memory); write less, or %s",
-			     limit, num_format_size(files, part, sizeof(part)),
-			     more_of(o, CAUSE_MEMORY));
-		else
-			hint(r, "out of memory: all of %s used; work on less data at a time, or %s",
-			     limit, more_of(o, CAUSE_MEMORY));
+/* The cell was out of memory and ended as one; or the main program was killed, not by us, while
+ * the Linux kernel killed for memory. */
+static bool out_of_memory(const struct outcome *o)
+{
+	bool ours = o->wall_hit || o->output_hit || o->interrupted ||
+		    o->usage.end == CELL_END_CPU_TIME || o->usage.end == CELL_END_WALL;
+	bool killed = !o->exited ||
+		      (WIFSIGNALED(o->exit.status) && WTERMSIG(o->exit.status) == SIGKILL);
+
+	return o->usage.end == CELL_END_MEMORY || (o->usage.oom_kills > 0 && killed && !ours);
+}
+
+/* The causes that end the cell or its main program. True when there is one. */
+static bool judge_cell(const struct outcome *o, const struct cell_limits *l, struct result *r)
+{
+	char limit[NUM_FORMAT_MAX];
+
+	if (out_of_memory(o)) {
+		set_memory(o, l, EXIT_KILLED, r);
 	} else if (o->usage.end == CELL_END_CPU_TIME) {
 		set(r, RESULT_LIMIT, CAUSE_CPU, EXIT_TIME, l->cpu_time_ms,
 		    o->usage.cpu_ns / 1000000);
@@ -162,7 +209,16 @@ static bool judge_limits(const struct outcome *o, const struct cell_limits *l, s
 	char limit[NUM_FORMAT_MAX];
 	int code = r->exit_code;
 
-	if (r->limits_hit & 1u << CAUSE_DISK || r->signo == SIGXFSZ) {
+	if (r->limits_hit & 1u << CAUSE_MEMORY) {
+		set_memory(o, l, code, r);
+	} else if (r->limits_hit & 1u << CAUSE_DISK && is_layer(o, l) &&
+		   o->exit.disk.size < l->disk_bytes) {
+		set(r, RESULT_LIMIT, CAUSE_DISK, code, o->exit.disk.size, o->exit.disk.used);
+		hint(r,
+		     "the %s for files are full (files live in memory, and a part of it is kept "
+		     "free); remove files, or %s",
+		     num_format_size(r->limit, limit, sizeof(limit)), more_of(o, CAUSE_MEMORY));
+	} else if (r->limits_hit & 1u << CAUSE_DISK || r->signo == SIGXFSZ) {
 		set(r, RESULT_LIMIT, CAUSE_DISK, code, l->disk_bytes, o->exit.disk.used);
 		hint(r, "the writable layer of %s is full; remove files, or %s",
 		     num_format_size(l->disk_bytes, limit, sizeof(limit)), more_of(o, CAUSE_DISK));

@@ -69,6 +69,8 @@ void result_judge(const struct outcome *o, const struct cell_spec *spec, struct 
 
 const char *result_status_name(enum result_status s);
 const char *result_cause_name(enum result_cause c);
+/* result_end_name() - The cause of the end of a cell; @end: enum cell_end. */
+const char *result_end_name(uint32_t end);
 
 /* result_json() - The members of the result object that come from the verdict and the usage. */
 void result_json(struct json *j, const struct result *r, const struct outcome *o);

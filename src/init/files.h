@@ -86,6 +86,14 @@ void io_flush(struct files_io *io);
  */
 ssize_t io_take(struct files_io *io, void *data, size_t size);
 
+/*
+ * io_room() - Before content is taken for the file system of @dir: whether it can hold that.
+ * @whole: files that are there may be replaced, so only the size of the file system counts
+ * Return: 0, ENOSPC, or ENOMEM when the cell's memory (q.limit) has no room for it. A file system
+ * that is not in memory is not asked: it refuses by itself, and nobody is killed for it.
+ */
+int io_room(struct files_io *io, const struct init_files *q, int dir, bool whole);
+
 /* io_trouble() - Remember @path, then the error to return. */
 int io_trouble(struct files_io *io, const char *path, int error);
 

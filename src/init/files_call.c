@@ -8,8 +8,10 @@
 #include "init/files.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -138,6 +140,22 @@ ssize_t io_take(struct files_io *io, void *data, size_t size)
 	io->in_left -= (uint32_t)n;
 	io->end.bytes += (uint64_t)n;
 	return n;
+}
+
+int io_room(struct files_io *io, const struct init_files *q, int dir, bool whole)
+{
+	struct statfs fs;
+
+	if (fstatfs(dir, &fs) < 0 ||
+	    (fs.f_type != TMPFS_MAGIC && fs.f_type != OVERLAYFS_SUPER_MAGIC))
+		return 0;
+	io->end.size = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+	io->end.room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	if (q->length == FILES_TO_END)
+		return 0;
+	if (q->length > (whole ? io->end.size : io->end.room))
+		return ENOSPC;
+	return q->limit && !whole && q->length > q->limit ? ENOMEM : 0;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -196,6 +196,9 @@ int files_tar_in(const struct files_call *c, struct files_io *io)
 
 	if (root < 0)
 		return errno;
+	r = io_room(io, &c->q, root, true);
+	if (r)
+		return r;
 	u.root = root;
 	r = unpack_all(&u);
 	end_file(&u, false);

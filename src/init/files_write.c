@@ -116,6 +116,9 @@ int files_write(const struct files_call *c, struct files_io *io)
 	if (exists && S_ISREG(old.st_mode) && !(old.st_mode & 0222) &&
 	    !(c->q.flags & FILES_HAS_MODE))
 		return FILES_READ_ONLY;
+	r = io_room(io, &c->q, dir, false);
+	if (r)
+		return r;
 	r = draft_open(&d, dir);
 	if (r == 0)
 		r = draft_fill(&d, io);

@@ -2,11 +2,11 @@
 /*
  * init.c - caisson-init, pid 1 of a cell.
  *
- * Theory of operation. Init starts with its channel as descriptor 3, a root that is already
- * sealed, and four capabilities that mean something only inside its own user namespace. It first
- * seals itself (non-dumpable, Landlock scopes, system call filter: inherited by all it starts),
- * then serves requests one by one, reaps, and reports. It keeps no output and no files: stdio of
- * commands are the client's own pipes.
+ * Theory of operation. Init starts with its channel as descriptor 3, its own oom_score_adj as
+ * descriptor 4 (score.c), a root that is already sealed, and four capabilities that mean something
+ * only inside its own user namespace. It first seals itself (non-dumpable, Landlock scopes, system
+ * call filter: inherited by all it starts), then serves requests one by one, reaps, and reports. It
+ * keeps no output and no files: stdio of commands are the client's own pipes.
  *
  * It ends when the channel does: a cell without a client is over, and the Linux kernel kills the
  * other processes in the pid namespace of a pid 1 that ends. Guests cannot end it: signals from
@@ -36,6 +36,7 @@
 #include "init/files.h"
 #include "init/init_command.h"
 #include "init/machine.h"
+#include "init/score.h"
 #include "init/sockets.h"
 #include "wire/init.h"
 #include "wire/warden.h"
@@ -367,6 +368,7 @@ int main(void)
 
 	/* If an ancestor ignores it, there would be no process to wait for. */
 	(void)signal(SIGCHLD, SIG_DFL);
+	score_begin();
 	read_config();
 	machine_begin(&config);
 	seal();

@@ -29,6 +29,7 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "init/files.h"
+#include "init/score.h"
 
 #define HELD_FD 3
 #define CONTROL_ABOVE 16
@@ -392,14 +393,16 @@ int command_start(const struct command *c, const struct init_config *config,
 	}
 	_fd_ int parent_end = pair[0];
 	_fd_ int child_end = pair[1];
+	score_child(c->files ? INIT_SCORE_FILES : INIT_SCORE_COMMAND);
 	pid_t pid = fork();
 
-	if (pid < 0) {
-		ret->failed.error = errno;
-		return -1;
-	}
 	if (pid == 0)
 		child(c, config, child_end);
+	if (pid < 0)
+		ret->failed.error = errno;
+	score_own();
+	if (pid < 0)
+		return -1;
 	child_end = fd_close(child_end);
 	for (;;) {
 		struct init_failed f;

@@ -290,6 +290,23 @@ static int listen_all(struct follow *f, const char *path, json_t *body)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+/* The sandbox's loss when a program was out of memory, or its cell ended. */
+static void print_loss(const json_t *result)
+{
+	const json_t *cause = json_object_get(result, "cause");
+	const char *kind = json_is_object(cause) ? list_text(cause, "kind") :
+						   list_text(result, "cause");
+	bool lost = strcmp(list_text(result, "files"), "lost") == 0;
+	bool reset = strcmp(list_text(result, "state"), "reset") == 0;
+
+	if (lost)
+		(void)fprintf(stderr, "caisson: the sandbox was replaced by a new one: its files, "
+				      "processes and variables are gone\n");
+	else if (strcmp(kind, "memory") == 0 && strcmp(list_text(result, "files"), "kept") == 0)
+		(void)fprintf(stderr, "caisson: the sandbox's files are kept%s\n",
+			      reset ? "; variables are gone" : "");
+}
+
 int follow_exit_code(const json_t *result)
 {
 	static const char *const hinted[] = { "error", "timeout", "limit", "failed",
@@ -311,6 +328,7 @@ int follow_exit_code(const json_t *result)
 		(void)text_print(stderr, hint, strlen(hint));
 		(void)fprintf(stderr, "\n");
 	}
+	print_loss(result);
 	return json_is_integer(code) && v >= 0 && v <= 255 ? (int)v : EXIT_OURS;
 }
 

@@ -56,6 +56,8 @@ static const struct option_row rows[] = {
 	  .max = UINT32_MAX, .help = "processes and threads" },
 	{ "--disk", NULL, "SIZE", OPTION_SIZE, AT(disk_bytes), .verbs = OPT_CREATE,
 	  .help = "size of the writable layer" },
+	{ "--oom", NULL, "WHAT", OPTION_TEXT, AT(oom), .verbs = OPT_CREATE,
+	  .help = "what ends when memory is used up: process (default; files stay) or sandbox" },
 	{ "--disk", NULL, "SIZE", OPTION_SIZE, AT(disk_bytes), .verbs = OPT_WORKSPACE,
 	  .help = "size of the workspace (1G)" },
 	{ "--workspace", "-w", "NAME[:MODE]", OPTION_TEXT, AT(workspace), .verbs = OPT_CREATE,

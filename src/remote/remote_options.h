@@ -44,7 +44,7 @@ struct remote_options {
 	const char *token_file, *ca_file;  /* its token, its certificates */
 	const char *name;                  /* --name */
 	const char *lang, *code, *workdir; /* NULL: not given */
-	const char *image, *workspace;
+	const char *image, *workspace, *oom;
 	const char *listen;               /* [ADDRESS:]PORT */
 	const char *tools, *print_config; /* of `mcp` */
 	const char *tool_rules;           /* JSON */

@@ -79,9 +79,9 @@ static int put_numbers(const struct remote_options *o, json_t *body, struct err 
 /* Members whose option was not given are left out. */
 static json_t *make_spec(const struct remote_options *o)
 {
-	return json_pack("{s:s, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name",
-			 o->rest[0], "image", o->image, "workspace", o->workspace, "env",
-			 o->env[0] ? remote_options_pairs(o->env) : NULL, "labels",
+	return json_pack("{s:s, s:s*, s:s*, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name",
+			 o->rest[0], "image", o->image, "workspace", o->workspace, "oom", o->oom,
+			 "env", o->env[0] ? remote_options_pairs(o->env) : NULL, "labels",
 			 o->label[0] ? remote_options_pairs(o->label) : NULL, "secrets",
 			 remote_options_list(o->secrets, false), "egress",
 			 remote_options_list(o->egress, true), "mounts",

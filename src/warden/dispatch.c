@@ -122,10 +122,11 @@ static int do_usage(struct warden *w, struct request *q, struct err *e)
 		(void)cell_kernel_reaped(q->cell);
 	}
 	cell_usage(q->cell, &q->reply->usage);
-	/* The out-of-memory killer took a process and its event has yet to reach us: the cell ends
-	 * before we answer, so that no client reads of a cell that runs on without its interpreter.
-	 */
-	if (q->reply->usage.end == CELL_RUNNING && q->reply->usage.oom_kills > 0) {
+	/* The out-of-memory killer took a process and its event has yet to reach us: a cell that
+	 * dies as one ends before we answer, so that no client reads of one that runs on without
+	 * its interpreter. */
+	if (q->reply->usage.end == CELL_RUNNING && q->reply->usage.oom_kills > 0 &&
+	    q->cell->spec.limits.oom == CELL_OOM_CELL) {
 		cell_memory_event(q->cell);
 		cell_usage(q->cell, &q->reply->usage);
 	}

@@ -49,6 +49,7 @@ int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_li
 		.cpu_milli = limits->cpu_milli,
 		/* When processors are short, cells share them by their quotas: one cpu is 100. */
 		.cpu_weight = limits->cpu_milli < 10 * 10000 ? limits->cpu_milli / 10 : 10000,
+		.oom_group = limits->oom == CELL_OOM_CELL,
 	};
 
 	if (h->site_code < 0)
@@ -158,8 +159,9 @@ void cell_reaped(struct cell *c)
 	if (c->end == CELL_RUNNING) {
 		struct cgroup_usage u = { 0 };
 
-		/* The out-of-memory killer may have taken pid 1 before its event reached us. */
-		if (c->has_cgroup)
+		/* The out-of-memory killer took pid 1: with the whole cell, before its event
+		 * reached us, or because no other process was left. */
+		if (c->has_cgroup && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 			(void)cgroup_usage(&c->cgroup, &u, NULL);
 		c->end = u.oom_kills > 0 ? CELL_END_MEMORY : CELL_END_INIT;
 	}

@@ -109,7 +109,8 @@ void cell_line_init(struct cell *c);
  * they will not be. Idempotent. */
 void cell_line_close(struct cell *c);
 
-/* cell_memory_event() - The out-of-memory descriptor fired: the whole cell dies as one. */
+/* cell_memory_event() - The out-of-memory descriptor fired, which only a cell of CELL_OOM_CELL has:
+ * it dies as one. */
 void cell_memory_event(struct cell *c);
 
 /* cell_check() - Enforce cpu time and wall time. Returns when to call it next (ns); 0: never. */

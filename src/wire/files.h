@@ -114,6 +114,8 @@ struct files_end {
 	uint32_t flags; /* enum files_end_flag */
 	uint64_t bytes; /* of content, moved either way */
 	uint64_t count; /* entries listed, packed, unpacked or deleted */
+	/* WRITE, TAR_IN, into memory: bytes free at the beginning, and in all; 0: unknown */
+	uint64_t room, size;
 };
 
 #endif

@@ -15,6 +15,12 @@
 #include "wire/machine.h"
 
 #define INIT_FD 3 /* init finds the channel here */
+/* Its own oom_score_adj, open for writing: the cell's /proc is read-only. It may be missing. */
+#define INIT_SCORE_FD 14
+/* Out of memory ends commands and kernels first, file calls next, and pid 1 last. */
+#define INIT_SCORE "800"
+#define INIT_SCORE_FILES "900"
+#define INIT_SCORE_COMMAND "1000"
 #define INIT_COMMANDS_MAX 256u
 #define INIT_BLOB_MAX (4u << 20) /* cwd, script name, argv and env together */
 #define INIT_ARGS_MAX 65536u     /* entries of argv, and of env */
@@ -114,8 +120,12 @@ struct init_files {
 	uint32_t blob_len;
 	uint32_t uid, gid;
 	uint32_t pad_;
-	uint64_t offset, length; /* READ */
-	uint64_t limit;          /* LIST: entries. READ, HASH, TAR_OUT: bytes. 0: none */
+	uint64_t offset; /* READ */
+	/* READ. WRITE, TAR_IN: of the content; FILES_TO_END: not known before */
+	uint64_t length;
+	/* LIST: entries. READ, HASH, TAR_OUT: bytes. WRITE: memory that the cell has left. 0: none
+	 */
+	uint64_t limit;
 };
 
 /*

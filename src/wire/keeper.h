@@ -29,7 +29,7 @@
 #define KEEPER_STOP SIGRTMIN
 /* The exit code of a front that cannot speak with its living keeper, which then starts another. */
 #define KEEPER_AGAIN 75
-#define KEEPER_FDS_MAX 7u  /* under one key */
+#define KEEPER_FDS_MAX 10u /* under one key */
 #define KEEPER_SLOTS 4096u /* sandboxes; as many as the warden has cells */
 #define KEEPER_KERNELS 8u  /* kernels of one */
 

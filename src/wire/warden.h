@@ -16,11 +16,11 @@
 
 #include <stdint.h>
 
-#define WARDEN_VERSION 7u
+#define WARDEN_VERSION 8u
 #define WARDEN_FD 3 /* the warden finds its socket here */
 #define WARDEN_CELLS_MAX 4096u
 #define WARDEN_ZYGOTES_MAX 16u
-#define WARDEN_REPLY_FDS_MAX 7u
+#define WARDEN_REPLY_FDS_MAX 9u
 
 #define CELL_MOUNTS_MAX 16
 #define CELL_LAYERS_MAX 64
@@ -61,18 +61,38 @@ enum cell_without {
 	CELL_WITHOUT_ALL_ = (1u << 3) - 1,
 };
 
+/* The part of a cell that ends when it is out of memory. */
+enum cell_oom {
+	CELL_OOM_PROCESS, /* the largest process; files and all other processes stay */
+	CELL_OOM_CELL,    /* the cell as a whole */
+};
+
 /* Every limit is required to be in its range (cell/spec.c); 0 means "none" only where said. */
 struct cell_limits {
 	uint64_t memory_bytes;
-	uint64_t disk_bytes; /* size of the writable layer */
+	uint64_t disk_bytes; /* size of the writable layer; but see cell_layer_bytes() */
 	uint64_t inodes;     /* of the writable layer */
 	uint64_t pids;
 	uint64_t files;       /* open files per process */
 	uint64_t cpu_time_ms; /* of the whole cell; 0 = none */
 	uint64_t wall_ms;     /* backstop: the warden ends the cell after this; 0 = none */
 	uint32_t cpu_milli;   /* quota; 1000 = one cpu */
-	uint32_t pad_;
+	uint32_t oom;         /* enum cell_oom */
 };
+
+/*
+ * cell_layer_bytes() - The size of the writable layer. It is in memory, and the end of a process
+ * frees none of it. So it may take the memory limit but for an eighth, and 8 MiB at least: pid 1,
+ * file calls, and a shell that removes files always find room. With CELL_WITHOUT_CGROUP there is no
+ * memory limit, and it has disk_bytes.
+ */
+static inline uint64_t cell_layer_bytes(const struct cell_limits *l)
+{
+	uint64_t reserve = l->memory_bytes / 8 > 8u << 20 ? l->memory_bytes / 8 : 8u << 20;
+	uint64_t most = l->memory_bytes - reserve;
+
+	return l->disk_bytes < most ? l->disk_bytes : most;
+}
 
 enum cell_mount_flag {
 	CELL_MOUNT_RW = 1u << 0,
@@ -121,7 +141,7 @@ struct warden_req {
 enum cell_end {
 	CELL_RUNNING,
 	CELL_END_CLIENT,   /* asked for by the client (kill, destroy) */
-	CELL_END_MEMORY,   /* out of memory: killed as one */
+	CELL_END_MEMORY,   /* out of memory: killed as one, or pid 1 was all that was left */
 	CELL_END_CPU_TIME, /* cpu time limit */
 	CELL_END_WALL,     /* the warden's own deadline */
 	CELL_END_INIT,     /* pid 1 ended by itself or was killed */
@@ -133,7 +153,7 @@ struct cell_usage {
 	uint64_t memory_files; /* part of memory that is files in the writable layer and /dev/shm */
 	uint64_t pids_peak;    /* 0 when the kernel does not count it */
 	uint64_t pids_denied;
-	uint64_t oom_kills;
+	uint64_t oom_kills; /* processes that the out-of-memory killer took */
 	uint64_t throttled_ns;
 	uint32_t end;          /* enum cell_end */
 	int32_t init_status;   /* wait status of pid 1, when end is not CELL_RUNNING */
@@ -155,6 +175,10 @@ enum cell_gauge {
 	GAUGE_MEMORY_PEAK, /* one number, bytes */
 	GAUGE_PIDS_PEAK,   /* one number */
 	GAUGE_PIDS_EVENTS, /* "max N": forks that were refused */
+	GAUGE_OOM,         /* "oom_kill N" among other lines */
+	GAUGE_MEMORY_USED, /* one number, bytes */
+	/* "inactive_file N" and "active_file N" among other lines: what can be reclaimed */
+	GAUGE_MEMORY_STAT,
 	GAUGE_MAX_,
 };
 

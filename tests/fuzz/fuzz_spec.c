@@ -29,7 +29,7 @@ static bool limits_good(const struct cell_limits *l)
 	       between(l->inodes, 256, UINT64_C(1) << 32) && between(l->pids, 1, 32768) &&
 	       between(l->files, 16, mib) && between(l->cpu_milli, 10, 1024000) &&
 	       (!l->cpu_time_ms || between(l->cpu_time_ms, 10, day)) &&
-	       (!l->wall_ms || between(l->wall_ms, 1, 2 * day));
+	       (!l->wall_ms || between(l->wall_ms, 1, 2 * day)) && l->oom <= CELL_OOM_CELL;
 }
 
 /* The same question as spec_path_normal(), asked of a copy that is taken apart. */
@@ -75,7 +75,8 @@ static bool spec_good(const struct cell_spec *s)
 {
 	bool good = limits_good(&s->limits) && between(s->image, CELL_IMAGE_HOST, CELL_IMAGE_DIR) &&
 		    s->without <= CELL_WITHOUT_ALL_ && s->n_mounts <= CELL_MOUNTS_MAX &&
-		    !(s->without & CELL_WITHOUT_CGROUP && s->limits.cpu_time_ms);
+		    !(s->without & CELL_WITHOUT_CGROUP &&
+		      (s->limits.cpu_time_ms || s->limits.oom == CELL_OOM_CELL));
 
 	for (uint32_t i = 0; good && i < s->n_mounts; i++)
 		good = mount_good(&s->mounts[i]);

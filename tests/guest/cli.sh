@@ -26,6 +26,8 @@ cell() { # OPTIONS -- COMMAND...
 case_ hello cell -- /bin/sh -c 'id -u; echo hello; cat /proc/self/cgroup'
 case_ status cell -- /bin/sh -c 'exit 42'
 case_ memory cell --memory 32M -- /bin/dd if=/dev/zero of=/dev/null bs=64M count=1
+case_ memory-all cell --memory 32M --oom sandbox -- /bin/sh -c '/bin/dd if=/dev/zero of=/dev/null bs=64M count=1; sleep 60'
+case_ memory-one cell --memory 32M -- /bin/sh -c '/bin/dd if=/dev/zero of=/dev/null bs=64M count=1; echo $?'
 case_ memory-files cell --memory 32M --disk 100M -- /bin/dd if=/dev/zero of=/tmp/x bs=1M count=64
 case_ memory-fits cell --memory 96M -- /bin/dd if=/dev/zero of=/dev/null bs=32M count=1
 case_ pids cell --pids 6 -- /bin/sh -c '(for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done); exit 0'

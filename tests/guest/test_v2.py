@@ -99,13 +99,20 @@ def test_hello(v2):
     assert result(v2, "status", "error")["exit_code"] == 42
 
 
-@pytest.mark.parametrize("name", ["memory", "memory-files"])
+@pytest.mark.parametrize("name", ["memory", "memory-all"])
 def test_memory(v2, name):
     r = result(v2, name, "limit")
     assert r["exit_code"] == 137
     assert r["cause"]["kind"] == "memory"
     assert r["cause"]["limit"] == 32 * MIB
     assert 28 * MIB < r["cause"]["peak"] <= 32 * MIB
+
+
+def test_memory_of_one_process(v2):
+    r = result(v2, "memory-one", "ok")
+    assert r["stdout"] == "137\n" and r["limits_hit"] == ["memory"]
+    r = result(v2, "memory-files", "limit")
+    assert r["cause"]["kind"] == "disk" and r["cause"]["limit"] == 24 * MIB
 
 
 def test_memory_within(v2):

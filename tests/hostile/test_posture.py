@@ -45,7 +45,7 @@ COMMAND = {
     "inner pid": "2", "session": "own", "group": "own", "terminal": "0",
     "policy": "0", "rt priority": "0", "nice": "=caller", "io priority": "0", "cpus": ONE_CPU,
     "personality": "00000000", "posix timers": "", "timer slack": "=caller",
-    "oom_score_adj": "800", "coredump_filter": "=caller",
+    "oom_score_adj": "1000", "coredump_filter": "=caller",
     "cwd": "/workspace", "root": "/", "exe": "/usr/bin/cat",
     "fds": {"0": "pipe r", "1": "pipe w", "2": "pipe w"},
     "environ": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent", "LOGNAME": "agent",
@@ -80,7 +80,8 @@ INIT = {
     "inner pid": "1", "cwd": "/", "exe": "/",  # its own file is a mount that is nowhere
     # Its streams, the channel, the files over /proc, the covered one, what asks before they are read, the gauges.
     "fds": {"0": "/dev/null rw", "1": "/dev/null rw", "2": "/dev/null rw", "3": "socket", **{str(4 + i): f"/{n} (deleted) rw" for i, n in enumerate(OWN_FILES)},
-            "9": "/proc/cpuinfo r", "10": "fanotify", **{str(11 + i): f"cgroup {n}" for i, n in enumerate(GAUGES)}, "14": "signalfd"},
+            "9": "/proc/cpuinfo r", "10": "fanotify", **{str(11 + i): f"cgroup {n}" for i, n in enumerate(GAUGES)}, "14": "its own score", "15": "signalfd"},
+    "oom_score_adj": "800",                  # the last of its cell
     "environ": {},
     "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0"), MANY_FILES[0]: MANY_FILES[1]},
 }
@@ -94,7 +95,7 @@ WARDEN = {
     "oom_score_adj": "=caller", "cwd": "=caller", "exe": str(CAISSON.parent / "caisson-warden"), "personality": "=caller",
     "policy": "=caller", "io priority": "=caller",
     # Its client's streams, the client, the host ids that are taken, the journal, the cell.
-    "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "host ids", "journal", "record", "eventfd", "pidfd",
+    "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "host ids", "journal", "record", "pidfd",
             "cgroup memory", "cgroup pids", "cgroup cpu", "cgroup unified", *(["cgroup cpuacct"] if "cpuacct" in hierarchies() else [])],
     "environ": {},
     "namespaces": {n: "host" for n in ALL_NAMESPACES},
@@ -123,11 +124,10 @@ NO_GAUGES = {str(11 + i): "/dev/null rw" for i in range(len(GAUGES))}
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
 NO_CGROUP_LIMITS = {"processes": ("128", "128"), "address space": (str(512 << 20),) * 2}
 
-if "memory" not in hierarchies():  # a pure v2 machine: one tree, and one file with events of memory
+if "memory" not in hierarchies():  # a pure v2 machine: one tree
     for declared in (COMMAND, INIT):
         declared["cgroups"] = {"unified": "cell", "*": "=caller"}
-    WARDEN["fds"] = [x for x in WARDEN["fds"] if not x.startswith("cgroup") and x != "eventfd"] + \
-        ["cgroup v2", "cgroup v2/memory.events"]
+    WARDEN["fds"] = [x for x in WARDEN["fds"] if not x.startswith("cgroup")] + ["cgroup v2"]
 
 RO, RW, NODEV, NOEXEC = "ro", "rw", "nodev", "noexec"
 MOUNTS = [  # (place, type, path in that filesystem, flags besides nosuid and relatime)
@@ -169,6 +169,8 @@ def fd_name(pid, fd, streams):
         return link.split("[")[1].rstrip("]")
     if link.endswith("/cells"):
         return "journal"
+    if link.endswith(f"/{pid}/oom_score_adj"):
+        return "its own score"
     if link == "/run/caisson-ids/taken":
         return "host ids"
     if re.search(r"/cells/\d{4}$", link):
@@ -342,7 +344,7 @@ def whole(h, as_user=False, cgroup=True, command_changes=None, caller_changes=No
              "warden": without_32_33(posture(h.warden, caller, streams)), "caisson": base}
     warden = {**WARDEN, **(USER_WARDEN if as_user else {})}
     if not cgroup:
-        warden["fds"] = [x for x in warden["fds"] if not x.startswith("cgroup") and x != "eventfd"]
+        warden["fds"] = [x for x in warden["fds"] if not x.startswith("cgroup")]
     itself = CAISSON_ITSELF
     out += differences(want, found["command"], base, "command")
     out += differences(init_of(as_user, cgroup), found["init"], base, "init")

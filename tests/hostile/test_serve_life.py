@@ -13,7 +13,7 @@ import daemon_lib
 import pytest
 from process import Later, call_yourself, status_of, unique
 from guard import mounts
-from lib import Canary, at_most, landed, payload
+from lib import Canary, at_most, control, landed, payload
 from cell_lib import USER, cell_dirs, gone, host, nonce, processes_with, read, said, succeeded, until
 from named import Box, ours, starts
 from snapshot import stat_of
@@ -219,6 +219,51 @@ def test_fork_faster_than_removal_100_times(daemon):
     signal.alarm(900)
     worst = storms(daemon, 100)
     assert worst < at_most(2), f"{worst:.2f} s"
+
+
+STORM = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    try:
+        if os.fork() == 0:
+            x = b'x' * (8 << 20)
+            time.sleep(60)
+            os._exit(0)
+    except OSError:
+        time.sleep(0.01)
+"""
+
+
+def ended_for_memory(init):
+    """How many processes of a cell the Linux kernel has ended, by its own count."""
+    dirs = cell_dirs(init)
+    where = Path(dirs["memory"]) / "memory.oom_control" if "memory" in mounts() else Path(dirs["unified"]) / "memory.events"
+    return dict(line.split() for line in where.read_text().splitlines()).get("oom_kill", "0")
+
+
+@quick
+def test_memory_storm(daemon, stopped_by):
+    """Processes that take memory again and again: the Linux kernel ends many of them, and the daemon has nothing to do with it. Pid 1, the
+    files and the other sandboxes stay."""
+    c = control([payload("fill_memory"), "children", "160"], memory=300 << 20)
+    landed(c.exit == 0 and c.memory_peak > 150 << 20, c)
+    with Box(daemon, memory_mib=64, pids=32) as box, Box(daemon, memory_mib=64) as other:
+        assert other.execute("x = 5")["status"] == "ok"
+        box.put("f", b"kept")
+        init = box.init()
+        busy, work = daemon.cpu(), int(read(f"/proc/{daemon.warden}/schedstat").split()[0])
+        n = nonce()
+        box.start("python3", "-c", STORM, n)
+        landed(until(lambda: int(ended_for_memory(init)) >= 30, 20, "processes that end for memory"), "a storm")
+        used = daemon.cpu() - busy + (int(read(f"/proc/{daemon.warden}/schedstat").split()[0]) - work) / 1e9
+        assert used < 1.5, f"front and warden worked for {used:.2f} s"
+        assert other.execute("print(x)")["stdout"] == "5\n" and daemon.good() < at_most(2)
+        assert stat_of(init), "pid 1 ended"
+        until(lambda: box.shell("kill -9 -1") and not processes_with(n), 20, "the end of the storm")
+        r = box.shell("cat f")
+        assert (r["stdout"], r["files"]) == ("kept", "kept") and stat_of(init), r
+    stopped_by("memory cgroup; oom_score_adj of pid 1")
 
 
 @quick

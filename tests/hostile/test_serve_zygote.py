@@ -171,7 +171,7 @@ def test_kernel_cgroups_are_the_cells(daemon, stopped_by):
 def test_kernel_goes_first_when_memory_is_out(daemon, stopped_by):
     """When the whole machine is out of memory a kernel is preferred as a victim, like any process of a cell."""
     _, _, a, b = both_postures(daemon)
-    landed(b["oom_score_adj"] == "800", b["oom_score_adj"])
+    landed(b["oom_score_adj"] == "1000", b["oom_score_adj"])
     assert a["oom_score_adj"] == b["oom_score_adj"], (a["oom_score_adj"], b["oom_score_adj"])
     stopped_by("oom_score_adj")
 

@@ -45,13 +45,26 @@ def test_memory_limit_is_reported_on_stderr():
     assert r.code == 137 and "64 MiB" in said(r, "--memory")
 
 
+ONE_OF_TWO = ("import os, time\n"
+              "if os.fork() == 0: x = bytearray(200 << 20)\n"
+              "status = os.wait()[1]; open('f', 'w').write('kept')\n")
+
+
+def test_memory_ends_the_greedy_process():
+    """Its parent goes on. The limit is listed, and it is the cause only if the parent fails for it."""
+    d = run_json("run", "--memory", "64M", ONE_OF_TWO + "print(status, open('f').read())")
+    assert (d["status"], d["stdout"], d["limits_hit"]) == ("ok", "9 kept\n", ["memory"]), d
+    d = run_json("run", "--memory", "64M", ONE_OF_TWO + "raise SystemExit(5)")
+    assert check(d, "limit", "memory", 64 * MIB)["peak"] >= 48 * MIB and d["exit_code"] == 5
+
+
 def test_memory_ends_the_whole_cell():
-    """Not only the greedy process: the parent that would carry on without it, too."""
-    r = run("run", "--memory", "64M", "import os, time\n"
-            "if os.fork() == 0: x = bytearray(200 << 20)\n"
-            "os.wait(); time.sleep(60); print('survived')")
+    """With --oom sandbox, also the parent that would carry on without it."""
+    r = run("run", "--memory", "64M", "--oom", "sandbox", ONE_OF_TWO + "time.sleep(60); print('survived')")
     assert r.seconds < HANG
     assert (r.code, r.out) == (137, b"")
+    r = run("run", "--oom", "all", "1")
+    assert r.code == 125 and b"process or sandbox" in r.err, r
 
 
 def test_memory_of_many_processes_counts_together():
@@ -59,20 +72,22 @@ def test_memory_of_many_processes_counts_together():
                  "for i in range(4):\n"
                  "  if os.fork() == 0:\n"
                  "    x = bytearray(25 << 20); time.sleep(20)\n"
-                 "os.wait()")
+                 "raise SystemExit(os.wait()[1])")
     check(d, "limit", "memory", 64 * MIB)
 
 
-def test_files_count_as_memory_and_the_hint_names_them():
-    d = run_json("run", "--memory", "64M", "--disk", "1G", "open('f', 'wb').write(bytes(100 << 20))")
-    check(d, "limit", "memory", 64 * MIB)
-    d = run_json("run", "--memory", "64M", "--disk", "1G", "f = open('f', 'wb')\nwhile True: f.write(bytes(65536))")
-    assert "files" in check(d, "limit", "memory", 64 * MIB)["hint"]
+def test_files_leave_room_in_memory():
+    """Files are in memory, and nobody is killed for them: the last eighth of it is not theirs."""
+    fill = "f = open('%s', 'wb', 0)\nwhile True: f.write(bytes(65536))"
+    for place in ("f", "/dev/shm/f"):
+        d = run_json("run", "--memory", "64M", "--disk", "1G", fill % place)
+        cause = check(d, "limit", "disk", 56 * MIB)
+        assert "No space left on device" in d["stderr"] and "--memory" in cause["hint"] and "--disk" not in cause["hint"], d
 
 
-def test_shared_memory_counts():
-    d = run_json("run", "--memory", "64M", "f = open('/dev/shm/f', 'wb')\nwhile True: f.write(bytes(65536))")
-    check(d, "limit", "memory", 64 * MIB)
+def test_files_and_processes_share_the_memory():
+    d = run_json("run", "--memory", "64M", "open('f', 'wb').write(bytes(40 << 20))\nx = bytearray(40 << 20)")
+    assert "files" in check(d, "limit", "memory", 64 * MIB)["hint"] and d["exit_code"] == 137
 
 
 def test_below_the_memory_limit_nothing_happens():

@@ -19,6 +19,8 @@ from process import BIN, SLOW, children, free_port, name_of, wait_until
 
 START_SECONDS = 90
 ERROR_MEMBERS = {"code", "message", "field", "hint"}
+ERROR_LOSS = {"cause", "state", "files", "epoch"}  # all of them, or none
+ERROR_ROOM = {"needed", "free", "limit"}
 
 
 # ---- answers ------------------------------------------------------------------------------------------
@@ -58,8 +60,10 @@ def check_error(r):
     d = r.json
     assert list(d) == ["error"], r
     e = d["error"]
-    assert {"code", "message"} <= set(e) <= ERROR_MEMBERS, r
-    assert all(isinstance(v, str) and v for v in e.values()), r
+    assert {"code", "message"} <= set(e) <= ERROR_MEMBERS | ERROR_LOSS | ERROR_ROOM, r
+    assert set(e) & ERROR_LOSS in (set(), ERROR_LOSS) and (r.status == 507 or not set(e) & ERROR_ROOM), r
+    numbers = ERROR_ROOM | {"epoch"}
+    assert all(isinstance(v, int) if k in numbers else isinstance(v, str) and v for k, v in e.items()), r
     assert re.fullmatch("[a-z][a-z0-9_]*", e["code"]), r
     if r.status in (429, 503):
         assert int(r.headers["retry-after"]) >= 1, r

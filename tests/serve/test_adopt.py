@@ -345,6 +345,7 @@ def test_a_cell_that_ran_out_of_memory_before(d):
     """The end of the first cell does not affect the record of the second."""
     name, used = unique(), unique()
     for n in (name, used):
+        assert d.post("/v1/sandboxes", {"name": n, "oom": "sandbox"}).status == 201
         d.execute("x = 1", session_id=n)
         assert d.execute(TOO_MUCH, session_id=n)["cause"]["kind"] == "memory"
     d.execute("v = 5", session_id=used)
@@ -360,6 +361,7 @@ def test_a_cell_that_ran_out_of_memory_before(d):
 
 def test_a_cell_that_ran_out_of_memory_with_somebody_behind_it(d):
     name, held = unique(), Held(d, TOO_MUCH)
+    assert d.post("/v1/sandboxes", {"name": name, "oom": "sandbox"}).status == 201
     first = d.begin(held.code, session_id=name, timeout=100)
     assert held.there()
     second = d.begin("v = 5", session_id=name, timeout=100)

@@ -49,8 +49,8 @@ def test_create_list_remove(cli):
         r = cli.ok("create", a, "--memory", "256M", "--cpus", "0.5", "--pids", "50", "--disk", "64M", "--timeout", "1h",
                    "--idle", "5m", "--label", "team=x", "--label", "n=1", "--env", "GREETING=hello")
         assert r.out == a.encode() + b"\n" and r.err == b""
-        spec = cli.ok("create", b, "--label", "team=y", "--json").json["spec"]
-        assert spec["labels"] == {"team": "y"}
+        spec = cli.ok("create", b, "--memory", "256M", "--oom", "sandbox", "--label", "team=y", "--json").json["spec"]
+        assert spec["labels"] == {"team": "y"} and spec["oom"] == "sandbox"
         rows = cli.ok("ps").out.decode().splitlines()
         assert rows[0].split() == ["NAME", "STATE", "AGE", "IDLE", "RUNS", "MEMORY", "CPUS", "LABELS", "REASON"]
         mine = next(row for row in rows if row.startswith(a))
@@ -62,6 +62,10 @@ def test_create_list_remove(cli):
         assert (got["memory_mib"], got["cpus"], got["pids"], got["disk_mib"], got["timeout_seconds"], got["idle_seconds"]) == \
             (256, 0.5, 50, 64, 3600, 300)
         assert cli.ok("exec", "--name", a, "--", "sh", "-c", "echo $GREETING").out == b"hello\n"
+        for name, words in ((a, "files are kept"), (b, "its files, processes and variables are gone")):
+            r = cli("exec", "--name", name, "--", "python3", "-c", "x = bytearray(400 << 20)")
+            lines = [x for x in r.lines() if x.startswith("caisson: ")]
+            assert r.code == 137 and len(lines) == 2 and "out of memory" in lines[0] and words in lines[1], r
         r = cli.ok("rm", a, b)
         assert r.out.decode().split() == [a, b]
         assert not {a, b} & {s["name"] for s in cli.ok("ps", "-a", "--json").json["sandboxes"]}

@@ -604,9 +604,10 @@ def test_for_one_execution(outside):
 
 
 def test_a_cell_that_is_replaced_has_it_again(outside):
-    with box(outside, outside.host(), memory_mib=64) as b:
+    with box(outside, outside.host(), memory_mib=64, oom="sandbox") as b:
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
-        assert run(b, "x = bytearray(200 << 20)")["cause"] == "memory"
+        r = run(b, "x = bytearray(200 << 20)")
+        assert (r["cause"], r["files"]) == ("memory", "lost"), r
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
 
 

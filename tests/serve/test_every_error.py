@@ -472,6 +472,14 @@ def test_full_disk_of_a_sandbox(daemon, all_of_it):
             is_refused(op.call(daemon, {"path": path}, body=content, name=box.name), 507, "disk_full")
 
 
+def test_full_memory_of_a_sandbox(daemon, all_of_it):
+    with Box(daemon, memory_mib=96) as box:
+        assert box.post("/execute", {"code": "v = b'x' * (60 << 20)"}).json["ok"]
+        for op, path, content in ((all_of_it["write_file"], "new", bytes(40 << 20)), (all_of_it["write_archive"], ".", archive("a", size=40 << 20))):
+            is_refused(op.call(daemon, {"path": path}, body=content, name=box.name), 507, "memory_full")
+        assert box.post("/execute", {"code": "print(len(v))"}).json["stdout"] == "62914560\n"
+
+
 def test_no_process_left_for_a_call(daemon, all_of_it):
     with Box(daemon, pids=12) as box:
         done = box.shell("true")["execution_id"]

@@ -183,13 +183,52 @@ def test_orphan_that_floods(box):
     box.shell("kill -9 -1")
 
 
+HOG = "print('begun', flush=True)\nx = bytearray(200 << 20)"
+
+
+def left(r):
+    return r["state"], r["files"], r["epoch"]
+
+
 def test_out_of_memory(daemon):
+    """The process over the limit ends; files, variables and other processes stay, and the answer says so."""
     with Box(daemon, memory_mib=64) as box:
-        r = box.exec("python", "-c", "print('begun', flush=True)\nx = bytearray(200 << 20)", timeout=60)
+        p = box.start("sleep", "1000")
+        assert box.post("/execute", {"code": "v = 5; open('f', 'w').write('kept')"}).json["ok"]
+        for _ in range(2):
+            r = box.exec("python", "-c", HOG, timeout=60)
+            assert (r["status"], r["cause"], r["exit_code"]) == ("limit", "memory", 137), r
+            assert r["limit"] == 64 * MIB and "memory" in r["hint"] and r["stdout"] == "begun\n"
+            assert left(r) == ("kept", "kept", 0), r
+        r = box.shell("cat f; python3 -c 'x = bytearray(200 << 20)'; echo after; exit 3")
+        assert r["stdout"] == "keptafter\n" and (r["cause"], r["exit_code"]) == ("memory", 3), r
+        r = box.shell("exit 4")
+        assert "cause" not in r and left(r) == ("kept", "kept", 0), "an earlier kill is not the cause of a later failure"
+        r = box.post("/execute", {"code": "print(v)"}).json
+        assert r["stdout"] == "5\n" and left(r) == ("kept", "kept", 0), r
+        assert p.about()["state"] == "running" and box.about()["epoch"] == 0
+
+
+def test_out_of_memory_of_the_interpreter(daemon):
+    """The largest process ends, also if another one asked for more: the answer to that one says what was lost."""
+    with Box(daemon, memory_mib=96) as box:
+        assert box.post("/execute", {"code": "open('f', 'w').write('kept'); big = b'x' * (60 << 20)"}).json["ok"]
+        r = box.exec("python", "-c", "x = b'x' * (40 << 20); print(len(x))", timeout=60)
+        assert r["stdout"] == "41943040\n" and left(r) == ("reset", "kept", 1), r
+        r = box.post("/execute", {"code": "print(open('f').read(), 'big' in globals())"}).json
+        assert r["stdout"] == "kept False\n" and left(r) == ("kept", "kept", 1), r
+
+
+def test_out_of_memory_of_the_sandbox(daemon):
+    with Box(daemon, memory_mib=64, oom="sandbox") as box:
+        box.shell("echo gone > f")
+        r = box.exec("python", "-c", HOG, timeout=60)
         assert (r["status"], r["cause"], r["exit_code"]) == ("limit", "memory", 137), r
-        assert r["limit"] == 64 * MIB and "memory" in r["hint"] and r["stdout"] == "begun\n"
-        assert box.exec("echo", "again")["stdout"] == "again\n", "the sandbox has no new cell"
-        assert box.about()["epoch"] == 1
+        assert left(r) == ("reset", "lost", 1), r
+        r = box.shell("ls; echo again")
+        assert r["stdout"] == "again\n" and left(r) == ("kept", "kept", 1), r
+    r = daemon.post("/v1/sandboxes", {"name": "x", "oom": "nobody"})
+    assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "oom"), r
 
 
 def test_too_many_processes(daemon):

@@ -15,7 +15,7 @@ from serve_lib import check_schema, parallel
 from wire_lib import started_with
 
 KEYS = {"status", "exit_code", "signal", "cause", "limits_hit", "usage", "success", "stdout", "stderr", "truncated",
-        "stdout_bytes", "stderr_bytes", "execution_time", "result", "displays", "error", "state", "epoch", "session_id",
+        "stdout_bytes", "stderr_bytes", "execution_time", "result", "displays", "error", "state", "files", "epoch", "session_id",
         "language", "execution_id"}
 USAGE = {"wall_ns", "cpu_ns", "memory_peak", "pids_peak", "disk_used", "stdout_bytes", "stderr_bytes", "throttled_ns"}
 MIB = 1 << 20
@@ -630,9 +630,10 @@ def test_real_crash(daemon):
 def test_memory_limit(serve):
     d = serve("--memory", "64M")
     name = unique()
-    d.execute("x = 1", session_id=name)
+    d.execute("x = 1; open('f', 'w').write('kept')", session_id=name)
     r = whole(d, d.execute("b = bytearray(500 << 20)\nprint('never')", session_id=name))
     assert (r["status"], r["exit_code"], r["cause"]["kind"], r["state"], r["epoch"]) == ("limit", 137, "memory", "reset", 1), r
+    assert r["files"] == "kept" and d.execute("open('f').read()", session_id=name)["result"]["text/plain"] == "'kept'"
     assert r["cause"]["limit"] == 64 * MIB and r["cause"]["peak"] >= 60 * MIB and "64M" in r["cause"]["hint"].replace(" ", "")
     assert "memory" in r["limits_hit"] and r["stdout"] == ""
     assert d.execute("'x' in globals()", session_id=name)["result"]["text/plain"] == "False"

@@ -230,6 +230,84 @@ def test_full_disk(daemon):
         assert get(box, "f").body == b"old" and box.shell("ls -A")["stdout"] == "f\n"
 
 
+class Chunks:
+    """Content whose length the client does not announce."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def __iter__(self):
+        return (bytes(MIB) for _ in range(self.size // MIB))
+
+
+def send(box, path, size, what="", chunked=False):
+    """An upload; the daemon may answer before it has read all of it."""
+    c = http.client.HTTPConnection("127.0.0.1", box.daemon.port, timeout=SLOW)
+    try:
+        c.putrequest("PUT", url(box, path, what))
+        c.putheader(*(("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(size))))
+        c.endheaders()
+        try:
+            for piece in Chunks(size) if chunked else ():
+                c.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+            if chunked:
+                c.send(b"0\r\n\r\n")
+        except OSError:
+            pass
+        r = c.getresponse()
+        return r.status, json.loads(r.read())["error"]
+    finally:
+        c.close()
+
+
+def test_upload_that_does_not_fit(daemon):
+    """Refused with the numbers before any of it was sent; variables and files stay."""
+    with Box(daemon, memory_mib=96) as box:
+        put(box, "f", b"old")
+        assert box.post("/execute", {"code": "v = b'x' * (40 << 20)"}).json["ok"]
+        for what, path in (("", "f"), ("/tar", ".")):
+            status, e = send(box, path, 700 * MIB, what)
+            assert (status, e["code"], e["needed"], e["limit"]) == (507, "disk_full", 700 * MIB, 84 * MIB), e
+            assert 80 * MIB < e["free"] < 84 * MIB and "memory_mib" in e["hint"] and "700 MiB" in e["message"], e
+        # It would fit on the disk, and not into the memory beside the variables.
+        status, e = send(box, "f", 60 * MIB)
+        assert (status, e["code"], e["needed"], e["limit"]) == (507, "memory_full", 60 * MIB, 96 * MIB), e
+        assert 16 * MIB < e["free"] < 56 * MIB, e
+        status, e = send(box, "f", 80 * MIB, chunked=True)
+        assert (status, e["code"], e["limit"]) == (507, "memory_full", 96 * MIB) and "needed" not in e, e
+        assert wait_until(lambda: box.shell("ls -A")["stdout"] == "f\n") and get(box, "f").body == b"old"
+        r = box.post("/execute", {"code": "print(len(v))"}).json
+        assert (r["stdout"], r["epoch"]) == ("41943040\n", 0), r
+        assert put(box, "g", bytes(8 * MIB)).status == 201
+
+
+def test_memory_full_of_files(daemon):
+    """They leave an eighth: commands and file calls still work, and free it."""
+    with Box(daemon, memory_mib=64) as box:
+        r = box.shell("dd if=/dev/zero of=big bs=1M")
+        assert (r["cause"], r["limit"], r["files"], r["epoch"]) == ("disk", 56 * MIB, "kept", 0) and "memory_mib" in r["hint"], r
+        status, e = send(box, "more", 9 * MIB)
+        assert (status, e["code"]) == (507, "disk_full"), e
+        assert names(box) == ["big"] and box.shell("echo works")["stdout"] == "works\n"
+        assert delete(box, "big").status == 204 and put(box, "more", bytes(9 * MIB)).status == 201
+        assert box.about()["epoch"] == 0
+
+
+def test_upload_into_a_sandbox_that_runs_out_of_memory(daemon):
+    """Its cell ends as a whole: the error says what was lost."""
+    with Box(daemon, memory_mib=64, oom="sandbox") as box:
+        box.start("sh", "-c", "until test -e go; do sleep 0.01; done; exec python3 -c 'x = bytearray(200 << 20)'")
+        with daemon.connect() as s:
+            s.sendall(b"PUT %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 1000000\r\n\r\n%s" % (url(box, "f").encode(), daemon.port, bytes(1000)))
+            assert wait_until(lambda: "caisson-files" in box.shell("cat /proc/[0-9]*/comm")["stdout"])
+            box.shell("touch go")
+            r = http.client.HTTPResponse(s)
+            r.begin()
+            e = json.loads(r.read())["error"]
+        assert (r.status, e["code"], e["cause"], e["state"], e["files"], e["epoch"]) == (409, "sandbox_ended", "memory", "reset", "lost", 1), e
+        assert "files" in e["message"] and "memory_mib" in e["hint"], e
+
+
 def test_client_that_stops_reading_stops_the_worker(box):
     box.shell("truncate -s 300M big")
     with box.daemon.connect() as s:

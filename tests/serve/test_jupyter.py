@@ -430,9 +430,9 @@ def test_a_dead_kernel_is_reported(daemon):
         assert k.run("1 + 1").result == {"text/plain": "2"}
         r = k.run("x = bytearray(2 << 30)")
         assert r.reply["status"] == "error" and ("memory" in r.reply["ename"].lower() or "memory" in r.reply["evalue"].lower()), r.reply
-        assert r.reply["state"] == ("kept" if r.reply["ename"] == "MemoryError" else "reset")
+        assert r.reply["state"] == ("kept" if r.reply["ename"] == "MemoryError" else "reset") and r.reply["files"] == "kept"
         r = k.run("2")
-        assert r.result == {"text/plain": "2"} and r.reply["state"] == "kept", "the next cell has a kernel"
+        assert r.result == {"text/plain": "2"} and r.reply["state"] == "kept", "there is a kernel again"
         daemon.request("DELETE", "/api/kernels/" + k.id)
         while (m := k.receive()) is not None:
             last = m

@@ -209,11 +209,14 @@ def test_processes(everything):
 
 def test_sandboxes(everything):
     c = Modern(everything)
-    made = c.tool("create_sandbox", memory_mib=64, env={"A": "1"})["structuredContent"]
+    made = c.tool("create_sandbox", memory_mib=64, disk_mib=1, env={"A": "1"})["structuredContent"]
     name = made["session_id"]
     assert len(name) == 32 and made["sandbox"]["spec"]["memory_mib"] == 64
     r = c.tool("execute_code", session_id=name, language="python", code="import os; print(os.environ['A']); x = bytearray(10 ** 9)")
     assert r["isError"] and r["structuredContent"]["cause"] == "memory"
+    assert "files are still there" in r["content"][0]["text"] and "files_lost" not in r["structuredContent"]
+    r = c.tool("write_file", session_id=name, path="big", content="x" * (2 << 20))
+    assert r["isError"] and "2 MiB" in r["content"][0]["text"] and "left of 1 MiB" in r["content"][0]["text"], r
     assert name in [s["session_id"] for s in c.tool("list_sandboxes")["structuredContent"]["sandboxes"]]
     assert c.tool("remove_sandbox", session_id=name)["structuredContent"]["removed"]
     assert c.tool("remove_sandbox", session_id=name)["isError"]
@@ -502,14 +505,14 @@ def test_losses_are_reported_as_they_are(everything):
     """The end of the interpreter keeps files; the end of the cell does not."""
     c = Modern(everything)
     name = unique("lost")
-    c.tool("create_sandbox", session_id=name, memory_mib=64)
+    c.tool("create_sandbox", session_id=name, memory_mib=64, oom="sandbox")
     c.tool("write_file", session_id=name, path="kept.txt", content="x")
     r = c.tool("execute_code", session_id=name, language="python", code="import os; os._exit(9)")
     assert r["structuredContent"]["state"] == "reset" and "files are still there" in text(r)
     first = r["structuredContent"]["epoch"]
     assert not c.tool("read_file", session_id=name, path="kept.txt")["isError"]
     r = c.tool("execute_code", session_id=name, language="python", code="x = bytearray(10 ** 9)")
-    assert r["structuredContent"]["state"] == "reset" and "files are gone" in text(r) and r["structuredContent"]["epoch"] > first
+    assert r["structuredContent"]["state"] == "reset" and "files are gone" in text(r) and r["structuredContent"]["epoch"] > first and r["structuredContent"]["files_lost"]
     assert c.tool("read_file", session_id=name, path="kept.txt")["isError"]
     c.tool("remove_sandbox", session_id=name)
 

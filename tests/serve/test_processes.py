@@ -210,12 +210,18 @@ def test_stop_tells_them_and_they_are_remembered(box):
 
 
 def test_out_of_memory_ends_all(daemon):
-    with Box(daemon, memory_mib=64) as box:
-        p = box.start("sleep", "1000")
-        q = box.start("python", "-c", "x = bytearray(200 << 20)")
-        end = q.wait(60)
-        assert (end["status"], end["cause"], end["limit"]) == ("limit", "memory", 64 * MIB)
-        assert p.wait(60)["cause"] == "memory", "the cell is one"
+    """In a sandbox that is one. Otherwise only the greedy process ends."""
+    for oom in ("process", "sandbox"):
+        with Box(daemon, memory_mib=64, oom=oom) as box:
+            p = box.start("sleep", "1000")
+            q = box.start("python", "-c", "x = bytearray(200 << 20)")
+            end = q.wait(60)
+            assert (end["status"], end["cause"], end["limit"]) == ("limit", "memory", 64 * MIB)
+            if oom == "process":
+                assert end["files"] == "kept" and p.about()["state"] == "running"
+            else:
+                other = p.wait(60)
+                assert (other["cause"], other["files"], end["files"], end["epoch"]) == ("memory", "lost", "lost", 1), (end, other)
 
 
 def test_python_is_found(box):

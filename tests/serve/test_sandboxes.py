@@ -40,7 +40,7 @@ def execute(d, name, code, **fields):
 def test_what_a_new_one_says(daemon):
     s = create(daemon, labels={"team": "red"}, env={"SECRET": "s3cret-value"}, timeout_seconds=600, idle_seconds=120)
     assert s["state"] == "running" and s["busy"] is False and s["epoch"] == 0 and s["executions"] == 0 and s["owner"], s
-    assert s["spec"] == {"image": "host", "memory_mib": 512, "cpus": 1.0, "pids": 128, "disk_mib": 1024, "timeout_seconds": 600,
+    assert s["spec"] == {"image": "host", "memory_mib": 512, "cpus": 1.0, "pids": 128, "disk_mib": 1024, "oom": "process", "timeout_seconds": 600,
                          "idle_seconds": 120, "env": ["SECRET"], "secrets": [], "labels": {"team": "red"}, "egress": [], "mounts": []}, s
     assert s["created_at"] < s["expires_at"]
     one = daemon.get("%s/%s" % (V1, s["name"])).json
@@ -70,7 +70,7 @@ def test_the_same_name_is_the_same_sandbox(daemon, box):
     again = create(daemon, box, status=200)
     assert again["executions"] == 1
     assert execute(daemon, box, "x")["result"]["text/plain"] == "5"
-    for other in ({"memory_mib": 256}, {"labels": {"a": "b"}}, {"env": {"A": "b"}}, {"cpus": 0.5}, {"idle_seconds": 7},
+    for other in ({"memory_mib": 256}, {"labels": {"a": "b"}}, {"env": {"A": "b"}}, {"cpus": 0.5}, {"oom": "sandbox"}, {"idle_seconds": 7},
                   {"egress": ["example.com"]}):
         e = daemon.post(V1, {"name": box, **other})
         assert e.status == 409 and e.error["code"] == "spec_conflict" and e.error["field"] == "name", e

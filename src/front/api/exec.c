@@ -167,6 +167,7 @@ static void finish(struct exec *e)
 	json_init(&j, &b);
 	json_object_begin(&j);
 	exec_result_members(&r, &j);
+	command_left_members(c, &j);
 	json_object_end(&j);
 	(void)json_finish(&j); /* b.err */
 	const char *text = b.err ? error_unwritten(b.err) : buf_str(&b);

@@ -155,7 +155,7 @@ static void on_done(struct file_call *c)
 	struct http_exchange *x = file_exchange_part(v);
 
 	if (x && c->refusal.kind) {
-		error_json(&b, c->refusal.code, c->refusal.message, NULL, NULL);
+		refusal_json(&c->refusal, &b);
 		(void)sse_event(x, NULL, "error", buf_str(&b), b.len);
 	}
 	if (x)

@@ -343,7 +343,11 @@ static void receive(struct sandbox *s, struct http_exchange *x, enum files_op op
 
 	if (!v)
 		return;
+	const char *length = http_header(x, "content-length");
+
 	v->call.q.flags = file_exchange_flag(v, "parents", FILES_PARENTS);
+	if (!length || num_parse_u64(length, 0, INT64_MAX, &v->call.q.length, NULL) < 0)
+		v->call.q.length = FILES_TO_END;
 	file_exchange_take_mode(v);
 	context_of(x)->body = on_body;
 	context_of(x)->body_end = on_body_end;

@@ -73,7 +73,7 @@ static void stream_done(struct waiter *w)
 	struct json j;
 
 	if (r->kind) {
-		error_json(&b, r->code, r->message, r->field, r->hint);
+		refusal_json(r, &b);
 		stream_log_append(w->log, "refused", buf_str(&b), b.len);
 	} else {
 		json_init(&j, &b);

@@ -19,6 +19,9 @@
 			"Not recorded, so not done; or the call was ended in the sandbox.")
 #define RECORDED "not_recorded "
 #define FULL FAILURE(507, "disk_full", "The sandbox's disk is full.")
+#define NO_ROOM                                                                                    \
+	FAILURE(507, "disk_full memory_full",                                                      \
+		"The content does not fit: `needed`, `free` and `limit` are bytes.")
 
 /* The failures of every call that takes a path. @conflicts_ beside those of any path. */
 #define PATH_FAILURES(conflicts_, recorded_)                                                       \
@@ -44,7 +47,7 @@ const struct route routes_files[] = {
 				  "ETag of what is known already.", .example = "\"*\"")) },
 	{ "PUT", FILES, "files", FOR_SANDBOX(handle_file_write), &operation_write_file,
 	  RESPONSES(RESPONSE(200, "File", "Replaced."), RESPONSE(201, "File", "Made."),
-		    PATH_FAILURES("is_a_directory read_only", RECORDED), FULL),
+		    PATH_FAILURES("is_a_directory read_only", RECORDED), NO_ROOM),
 	  .content = "application/octet-stream" },
 	{ "DELETE", FILES, "files", FOR_SANDBOX(handle_file_delete),
 	  OPERATION("delete_file", "Delete a file or a directory",
@@ -100,7 +103,7 @@ const struct route routes_files[] = {
 		    CONFLICT("not_a_directory too_many_links is_a_directory"),
 		    FAILURE(422, "bad_path bad_archive",
 			    "A parameter, a path or the archive is wrong."),
-		    NOT_NOW(RECORDED), FULL),
+		    NOT_NOW(RECORDED), NO_ROOM),
 	  .content = "application/x-tar" },
 	{ "GET", FILES "/watch", "files", FOR_SANDBOX(handle_file_watch),
 	  OPERATION("watch_files", "Watch a directory",

@@ -119,11 +119,11 @@ struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
 }
 
 /*
- * Descriptors per cell: a channel, half a dozen gauges and a kernel's pipes, and as many again for
+ * Descriptors per cell: a channel, eight gauges and a kernel's pipes, and as many again for
  * the connection and the calls of its client. Without a check for them, a cell would be made and
  * ended again while the client waits.
  */
-#define CELL_FILES 24
+#define CELL_FILES 28
 
 static int has_files(struct cells *cells, struct err *e)
 {
@@ -419,7 +419,11 @@ void cell_usage(struct cell *r)
 void cell_disk(struct cell *r)
 {
 	static const struct init_disk unknown;
+	int n = r->lost || r->channel.fd < 0 ? -EPIPE : init_disk(r->channel.fd, 0, NULL);
 
-	if (r->lost || r->channel.fd < 0 || init_disk(r->channel.fd, 0, NULL) < 0)
+	/* Pid 1 is dead: gone follows. Nobody may conclude meanwhile that the cell is there. */
+	if (n == -EPIPE || n == -ECONNRESET)
+		cell_lost(r);
+	else if (n < 0)
 		r->ops->disk(r, &unknown);
 }

@@ -230,7 +230,7 @@ void cell_forget(struct cell *r, struct cell_command *c);
  */
 bool cell_gauge(const struct cell *r, struct cell_usage *u);
 void cell_usage(struct cell *r); /* at most one under way; ops->usage follows */
-void cell_disk(struct cell *r);
+void cell_disk(struct cell *r);  /* ops->disk follows, from pid 1 itself; or gone */
 
 /* For the files of this directory. */
 struct cell *cell_new(struct image_use *g, const struct cell_limits *limits);

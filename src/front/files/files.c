@@ -5,6 +5,11 @@
  * A call ends with the worker's last frame. A worker that ends without one was ended by something
  * in its sandbox: code there may signal it, or memory may run out. Nothing more is known about
  * that.
+ *
+ * Files are in the cell's memory, and the Linux kernel ends processes of the cell when that is used
+ * up. So content that does not fit is refused, before any of it is taken if its size is known: the
+ * worker compares it with the room on the file system, and with the room in memory that the front
+ * has read. Both may change while content comes, so the front looks at the memory again and again.
  */
 #include "front/files/files.h"
 
@@ -20,13 +25,16 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "cell/spec.h"
+#include "client/result.h"
 #include "front/sandbox/sandboxes.h"
 
 #define SILENCE_NS (30 * CLOCK_NS_PER_S)
-#define INPUT_MAX (2u << 20)
+#define INPUT_MAX (17u << 20) /* all that one call of write_file (MCP) gives, with its heads */
 #define READ_BYTES 65536u
 #define ROUNDS 4u
 #define RETRY_S 1u
+#define SMALL_BYTES (64u << 10)
+#define LOOK_BYTES (1u << 20) /* of content, between two looks at the cell's memory */
 
 static struct file_call *of_job(struct cell_command *job)
 {
@@ -142,6 +150,9 @@ static int on_end(void *arg, const struct files_end *end, struct files_text wher
 	c->end = *end;
 	if (end->error)
 		file_error(end->error, where, &c->refusal);
+	if (c->ops->feed && c->cell && (end->error == ENOSPC || end->error == ENOMEM))
+		file_no_room(end->error, end, c->q.length == FILES_TO_END ? 0 : c->q.length,
+			     c->q.limit, &c->cell->limits, &c->refusal);
 	if (end->error && c->q.op == FILES_MOVE)
 		c->refusal.field = where.len == strlen(c->to) &&
 						   memcmp(where.data, c->to, where.len) == 0 ?
@@ -251,9 +262,30 @@ static void put(struct file_call *c, const void *data, size_t len)
 	(void)buf_append(&c->input, data, len);
 }
 
+/* Whether the cell's memory still takes content. False: refused, and the worker undoes its part. */
+static bool has_room(struct file_call *c)
+{
+	uint64_t needed = c->q.length == FILES_TO_END ? 0 : c->q.length, room;
+
+	if (!c->cell || c->given - c->looked < LOOK_BYTES)
+		return true;
+	c->looked = c->given;
+	if (!gauges_room(&c->cell->gauges, c->cell->limits.memory_bytes, &room) || room > 0)
+		return true;
+	/* The room at the beginning, unless that was enough, and something else has taken it. */
+	room = needed && needed <= c->q.limit ? 0 : c->q.limit;
+	file_error(ENOMEM, (struct files_text){ .data = "" }, &c->refusal);
+	file_no_room(ENOMEM, NULL, needed, room, &c->cell->limits, &c->refusal);
+	done(c);
+	return false;
+}
+
 void file_call_give(struct file_call *c, const void *data, size_t len)
 {
 	if (c->over || (c->started && c->in.fd < 0))
+		return;
+	c->given += len;
+	if (!has_room(c))
 		return;
 	for (size_t n; len > 0; data = (const char *)data + n, len -= n) {
 		n = len < FILES_FRAME_MAX ? len : FILES_FRAME_MAX;
@@ -385,6 +417,13 @@ static void on_in(struct entry *en, struct cell *r)
 	c->q.to = c->to;
 	c->q.uid = CELL_UID;
 	c->q.gid = CELL_GID;
+	if (c->ops->feed) {
+		uint64_t room;
+
+		/* A small file always fits into the part of memory that is kept free. */
+		if (gauges_room(&r->gauges, r->limits.memory_bytes, &room))
+			c->q.limit = room > SMALL_BYTES ? room : SMALL_BYTES;
+	}
 	if (cell_files(r, &c->job, &c->q, &e) < 0) {
 		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S, e.msg);
 		return;
@@ -405,18 +444,30 @@ static void on_refused(struct entry *en, const struct refusal *why)
 static void on_gone(struct entry *en, const struct cell_usage *u)
 {
 	struct file_call *c = en->arg;
+	struct refusal *why = &c->refusal;
 
-	(void)u;
 	if (c->cell)
 		cell_forget(c->cell, &c->job);
 	c->cell = NULL;
-	refuse(c, REFUSAL_CONFLICT, "sandbox_ended", 0,
-	       "the sandbox's cell ended before the call did");
+	(void)refusal_set(why, REFUSAL_CONFLICT, "sandbox_ended", NULL, NULL,
+			  "the sandbox's cell ended before the call did");
+	if (u->end != CELL_END_CLIENT) {
+		(void)snprintf(why->message, sizeof(why->message),
+			       "the sandbox's cell ended before the call did (%s): its files, "
+			       "processes and variables are gone",
+			       result_end_name(u->end));
+		why->lost_by = result_end_name(u->end);
+		why->epoch = c->sandbox->epoch;
+	}
+	if (u->end == CELL_END_MEMORY)
+		why->hint = "make a sandbox with more memory_mib";
+	done(c);
 }
 
 void file_call_run(struct file_call *c, struct sandbox *s)
 {
 	c->sandboxes = s->sandboxes;
+	c->sandbox = s;
 	c->in.fd = c->out.fd = -1;
 	buf_init(&c->input, INPUT_MAX);
 	c->timer.arg = c;

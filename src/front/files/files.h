@@ -50,11 +50,13 @@ struct file_call {
 
 	struct sandboxes *sandboxes;
 	struct entry entry;
-	struct cell *cell; /* NULL: not inside */
+	const struct sandbox *sandbox; /* where it runs; invalid after done */
+	struct cell *cell;             /* NULL: not inside */
 	struct cell_command job;
 	struct watch in, out;
 	struct files_parser parser;
-	struct buf input; /* frames not yet written */
+	struct buf input;       /* frames not yet written */
+	uint64_t given, looked; /* bytes of content so far, and when memory was last looked at */
 	bool started, input_end, paused, feeding, over;
 	bool exited;
 	int status; /* of wait, when exited */
@@ -82,5 +84,11 @@ void file_call_release(struct file_call *c);
 
 /* file_error() - An errno of a file call as a refusal; @where may be empty. */
 void file_error(int error, struct files_text where, struct refusal *ret);
+/*
+ * file_no_room() - The refusal of content that does not fit, with the numbers.
+ * @error: ENOSPC: @end has the numbers; ENOMEM: the cell's memory has @room bytes left
+ */
+void file_no_room(int error, const struct files_end *end, uint64_t needed, uint64_t room,
+		  const struct cell_limits *limits, struct refusal *ret);
 
 #endif

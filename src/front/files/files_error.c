@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/num.h"
 #include "front/files/files.h"
+
+#define OF_FILES "files live in its memory: delete some, or make a sandbox with more memory_mib"
 
 static const struct {
 	int error;
@@ -36,12 +39,12 @@ static const struct {
 	  "that is not permitted in a sandbox" },
 	{ EROFS, REFUSAL_FORBIDDEN, "permission_denied", NULL,
 	  "the file system is read-only there" },
-	{ ENOSPC, REFUSAL_NO_SPACE, "disk_full", "raise disk_mib", "the sandbox's disk is full" },
+	{ ENOSPC, REFUSAL_NO_SPACE, "disk_full", "delete files, or raise disk_mib",
+	  "the sandbox's disk is full" },
 	{ EDQUOT, REFUSAL_NO_SPACE, "disk_full", "raise disk_mib", "the sandbox's disk is full" },
 	{ EFBIG, REFUSAL_NO_SPACE, "disk_full", "raise disk_mib",
 	  "the file exceeds the largest file size" },
-	{ ENOMEM, REFUSAL_NO_SPACE, "memory_full", "raise memory_mib",
-	  "the sandbox's memory is full" },
+	{ ENOMEM, REFUSAL_NO_SPACE, "memory_full", OF_FILES, "the sandbox's memory is full" },
 	{ ENAMETOOLONG, REFUSAL_INVALID, "bad_path", NULL,
 	  "the path, or a name in it, is too long" },
 	{ EINVAL, REFUSAL_INVALID, "bad_path", NULL, "the path is invalid for this operation" },
@@ -51,6 +54,35 @@ static const struct {
 	  "the daemon and its worker broke their protocol" },
 	{ ECANCELED, REFUSAL_MALFORMED, "incomplete", NULL, "the content ended too early" },
 };
+
+void file_no_room(int error, const struct files_end *end, uint64_t needed, uint64_t room,
+		  const struct cell_limits *limits, struct refusal *ret)
+{
+	bool memory = error == ENOMEM;
+	char need[NUM_FORMAT_MAX], left[NUM_FORMAT_MAX], all[NUM_FORMAT_MAX];
+
+	/* The content is not for memory, or it is not the bytes that are missing: nothing is known.
+	 */
+	if (!memory && (!end->size || (needed && needed <= end->room)))
+		return;
+	ret->needed = needed;
+	ret->room = memory ? room : end->room;
+	ret->limit = memory ? limits->memory_bytes : end->size;
+	if (memory || ret->limit < limits->disk_bytes)
+		ret->hint = OF_FILES;
+	(void)num_format_size(ret->room, left, sizeof(left));
+	(void)num_format_size(ret->limit, all, sizeof(all));
+	if (needed)
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "the content has %s, and the sandbox's %s has %s left of %s",
+			       num_format_size(needed, need, sizeof(need)),
+			       memory ? "memory" : "disk", left, all);
+	else
+		(void)snprintf(
+			ret->message, sizeof(ret->message),
+			"the content is larger than what the sandbox's %s had left: %s of %s",
+			memory ? "memory" : "disk", left, all);
+}
 
 void file_error(int error, struct files_text where, struct refusal *ret)
 {

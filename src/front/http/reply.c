@@ -133,16 +133,21 @@ void reply_empty(struct http_exchange *x, int status)
 	http_reply(x, status, NULL, "", 0);
 }
 
+static void send_body(struct http_exchange *x, int status, const char *code, struct buf *body)
+{
+	metric_error(code);
+	if (context_of(x))
+		context_of(x)->error = code;
+	send_json(x, status, body);
+}
+
 static void send_error(struct http_exchange *x, int status, const char *code, const char *message,
 		       const char *field, const char *hint)
 {
 	_buf_ struct buf body = BUF_INIT(ERROR_MAX);
 
-	metric_error(code);
-	if (context_of(x))
-		context_of(x)->error = code;
 	error_json(&body, code, message, field, hint);
-	send_json(x, status, &body);
+	send_body(x, status, code, &body);
 }
 
 void reply_error(struct http_exchange *x, int status, const char *code, const char *field,
@@ -207,11 +212,15 @@ static const int statuses[REFUSAL_KINDS_] = {
 
 void reply_refusal(struct http_exchange *x, const struct refusal *r)
 {
-	if (r->retry_after_s)
+	_buf_ struct buf body = BUF_INIT(ERROR_MAX);
+
+	if (r->retry_after_s) {
 		reply_retry(x, statuses[r->kind], r->retry_after_s, r->code, r->hint, "%s",
 			    r->message);
-	else
-		send_error(x, statuses[r->kind], r->code, r->message, r->field, r->hint);
+		return;
+	}
+	refusal_json(r, &body);
+	send_body(x, statuses[r->kind], r->code, &body);
 }
 
 void reply_schema(struct http_exchange *x, const struct schema_error *e)

@@ -131,7 +131,7 @@ static void on_refused(struct entry *en, const struct refusal *why)
 		jclient_end(c, 1011, why->message);
 }
 
-/* The cell is over. Out of memory ends a cell, and its sandbox gets another. */
+/* The cell is over, and its sandbox gets another. */
 static void on_gone(struct entry *en, const struct cell_usage *u)
 {
 	const struct jclient *c = en->arg;

@@ -62,6 +62,7 @@ static const struct spec_variable {
 	{ "KERNEL_CPUS", "cpus", NUMBER },
 	{ "KERNEL_PIDS", "pids", NUMBER },
 	{ "KERNEL_DISK_MIB", "disk_mib", NUMBER },
+	{ "KERNEL_OOM", "oom", TEXT },
 	{ "KERNEL_TIMEOUT_SECONDS", "timeout_seconds", NUMBER },
 	{ "KERNEL_IDLE_SECONDS", "idle_seconds", NUMBER },
 	{ "KERNEL_IMAGE", "image", TEXT },

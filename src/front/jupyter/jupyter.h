@@ -83,6 +83,7 @@ struct jrequest {
 	/* execute_request: collected for the reply */
 	bool silent, failed;
 	bool reset; /* the interpreter is gone, and the variables with it */
+	bool lost;  /* the cell is gone, and the files with it */
 	unsigned int count;
 	struct buf error; /* JSON: the content of `error` */
 };

@@ -206,6 +206,7 @@ static bool congested(struct execution *x)
 void jrun_note(struct jrequest *r, const struct execution *x)
 {
 	r->reset |= x->state && strcmp(x->state, "reset") == 0;
+	r->lost |= x->cell_gone;
 }
 
 void jrun_reply(struct jrequest *r, const struct buf *expressions)
@@ -221,6 +222,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 	json_member_str(&j, "status", r->failed ? "error" : "ok");
 	json_member_uint(&j, "execution_count", r->count);
 	json_member_str(&j, "state", r->reset ? "reset" : "kept");
+	json_member_str(&j, "files", r->lost ? "lost" : "kept");
 	if (r->failed) { /* its members, beside ours */
 		json_t *error =
 			json_alloc_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL);

@@ -39,8 +39,8 @@ static const char instructions[] =
 	"- Files are below /workspace. Print what you want to see: only output, the value of a last expression, "
 	"images and files come back. Long output is cut: the result says how to read the rest.\n"
 	"- A result has `status`, and on failure `cause` and `hint`: follow the hint. `state` \"reset\" means that "
-	"variables are gone: run your set-up again. After the end of the interpreter files are still there; when the "
-	"sandbox itself had to be replaced, as after out-of-memory, they are gone too. The text says which it was.\n"
+	"variables are gone: run your set-up again. After the end of the interpreter, as after out-of-memory, files are "
+	"still there; when the sandbox itself had to be replaced they are gone too (`files_lost`).\n"
 	"- `epoch` counts such losses: when it is not that of your last result, variables are gone; look with "
 	"list_files what is there.\n"
 	"- A session that was idle for some minutes is removed, with everything in it.";

@@ -58,6 +58,7 @@ static const char result_schema[] =
 	"\"cause\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"},"
 	"\"truncated\":{\"type\":\"boolean\"},"
 	"\"state\":{\"type\":\"string\",\"enum\":[\"kept\",\"reset\",\"discarded\"]},"
+	"\"files_lost\":{\"type\":\"boolean\"},"
 	"\"epoch\":{\"type\":\"integer\"},\"execution_time\":{\"type\":\"number\"},"
 	"\"execution_id\":{\"type\":\"string\"},\"session_id\":{\"type\":\"string\"},"
 	"\"files\":{\"type\":\"array\",\"description\":\"files that it made or changed\"},"
@@ -79,6 +80,8 @@ static void write_structured(const struct execution *x, const struct code_view *
 	exec_cause_members(&x->verdict, j);
 	json_member_bool(j, "truncated", cut || v->cut);
 	json_member_str(j, "state", x->state);
+	if (x->cell_gone)
+		json_member_bool(j, "files_lost", true);
 	json_member_uint(j, "epoch", x->epoch);
 	json_key(j, "execution_time");
 	json_double(j, (double)x->outcome.wall_ns / 1e9, 6);

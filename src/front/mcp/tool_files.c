@@ -205,6 +205,7 @@ static void write_file(struct mcp_call *c, json_t *args)
 	}
 	j->done = write_done;
 	j->call.q.flags = FILES_PARENTS;
+	j->call.q.length = j->data.len;
 	file_job_run(j, FILES_WRITE, s);
 }
 

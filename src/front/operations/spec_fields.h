@@ -27,6 +27,10 @@
 		FIELD(in_, INTEGER, "pids", 1, 32768, "Processes and threads.", .example = "128"),   \
 		FIELD(in_, INTEGER, "disk_mib", 1, 1048576, "Size of what can be written.",          \
 		      .example = "1024"),                                                            \
+		FIELD(in_, STRING, "oom", 1, 16,                                                     \
+		      "When its memory is used up, this ends: `process` (default), the largest "     \
+		      "process, and files stay; `sandbox`, everything in it, files too.",            \
+		      .example = "\"process\""),                                                     \
 		FIELD(in_, STRING_MAP, "env", 0, 256,                                                \
 		      "Variables for everything that runs in it. Their values are shown nowhere.",   \
 		      .example = "{\"MODE\": \"test\"}"),                                            \

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/init_client.h"
+#include "front/sandbox/exec_result.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandboxes.h"
 
@@ -139,9 +140,18 @@ static void on_usage(struct warden_call *call, const struct warden_reply *reply,
 	(void)n;
 	if (reply->code == 0)
 		*u = reply->usage;
-	/* Killed, but not by the front: perhaps with its cell, whose end takes a moment to show. */
-	if (WIFSIGNALED(c->outcome.exit.status) && WTERMSIG(c->outcome.exit.status) == SIGKILL &&
-	    u->end == CELL_RUNNING && u->oom_kills == 0 && !c->asked_again) {
+	/* The cell has ended, too: gone is called, and the command concludes then. */
+	if (c->cell && (u->end != CELL_RUNNING || cell_hung_up(c->cell))) {
+		cell_lost(c->cell);
+		return;
+	}
+	u->oom_kills = u->oom_kills > c->oom_kills ? u->oom_kills - c->oom_kills : 0;
+	/* Killed, but not by the front: perhaps with its cell, or with an interpreter, whose end
+	 * takes a moment to show. */
+	bool killed = WIFSIGNALED(c->outcome.exit.status) &&
+		      WTERMSIG(c->outcome.exit.status) == SIGKILL;
+
+	if ((killed || u->oom_kills > 0) && !c->asked_again) {
 		c->asked_again = true;
 		c->timer.fn = ask_usage;
 		timer_after(c->sandboxes->loop, &c->timer, AGAIN_NS);
@@ -149,6 +159,13 @@ static void on_usage(struct warden_call *call, const struct warden_reply *reply,
 	}
 	u->pids_denied = u->pids_denied > c->denied ? u->pids_denied - c->denied : 0;
 	conclude(c);
+}
+
+void command_left_members(const struct command *c, struct json *j)
+{
+	uint32_t now = c->sandbox->epoch;
+
+	exec_left_members(j, c->sandbox, c->gone || now != c->epoch, c->gone, now);
 }
 
 static void ask_usage(struct timer *t)
@@ -169,7 +186,10 @@ static void ask_usage(struct timer *t)
  */
 static void judge(struct command *c)
 {
-	bool explained = c->outcome.exit.status == 0 || c->wall_hit || c->stopped;
+	/* A program that went well may have cost an interpreter its memory. */
+	bool well = c->outcome.exit.status == 0 &&
+		    (!c->cell || gauges_oom(&c->cell->gauges) <= c->oom_kills);
+	bool explained = well || c->wall_hit || c->stopped;
 
 	c->phase = COMMAND_JUDGING;
 	c->ended_ns = clock_now_ns();
@@ -315,6 +335,8 @@ static void on_in(struct entry *en, struct cell *r)
 	c->cell = r;
 	c->limits = r->limits;
 	c->denied = gauges_read(&r->gauges, &u) ? u.pids_denied : 0;
+	c->oom_kills = gauges_oom(&r->gauges);
+	c->epoch = c->sandbox->epoch;
 	if (c->phase != COMMAND_WAITING)
 		return;
 	c->phase = COMMAND_STARTING;
@@ -347,6 +369,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	command_io_drain(c);
 	c->outcome.usage = *u;
 	c->outcome.usage.pids_denied = 0;
+	c->outcome.usage.oom_kills = u->oom_kills > c->oom_kills ? u->oom_kills - c->oom_kills : 0;
 	if (!c->outcome.exited && u->end == CELL_END_CLIENT)
 		c->stopped = SIGKILL;
 	c->expired = c->stopped && c->sandbox->expired;

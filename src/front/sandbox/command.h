@@ -29,6 +29,7 @@
 #include "net/loop.h"
 
 struct command;
+struct json;
 
 #define COMMAND_INPUT_MAX (1u << 20) /* bytes that wait for a program that does not read */
 
@@ -82,7 +83,9 @@ struct command {
 	struct timer timer;
 	struct warden_call usage_call;
 	uint64_t asked_ns, started_ns, ended_ns;
-	uint64_t denied; /* forks refused in the cell before it began */
+	uint64_t denied;    /* forks refused in the cell before it began */
+	uint64_t oom_kills; /* processes that ended for memory in the cell before it began */
+	uint32_t epoch;     /* of the sandbox, when it began */
 	bool wall_hit, gone, asked_again, expired;
 	int stopped; /* the signal with which the front ended it; otherwise 0 */
 	struct outcome outcome;
@@ -91,6 +94,9 @@ struct command {
 	/* The program could not be started, for example because it does not exist: see verdict. */
 	bool not_started;
 };
+
+/* command_left_members() - Write what its sandbox has kept: exec_left_members(). In done. */
+void command_left_members(const struct command *c, struct json *j);
 
 /* command_run() - Run it in @s, as soon as that has a cell. */
 void command_run(struct command *c, struct sandbox *s);

@@ -11,6 +11,7 @@
 #include "client/result.h"
 
 struct json;
+struct sandbox;
 struct spool;
 
 struct exec_result {
@@ -30,5 +31,12 @@ void exec_result_members(const struct exec_result *r, struct json *j);
  * that the result has.
  */
 void exec_cause_members(const struct result *r, struct json *j);
+
+/*
+ * exec_left_members() - Write `state`, `files` and `epoch`: what the sandbox has kept.
+ * @reset: an interpreter ended, or the cell did; @lost: the cell did, with its files
+ */
+void exec_left_members(struct json *j, const struct sandbox *s, bool reset, bool lost,
+		       uint32_t epoch);
 
 #endif

@@ -224,13 +224,20 @@ void execution_disk(struct execution *x, const struct init_disk *d)
 	execution_conclude(x);
 }
 
-/* The numbers of a cell count since it was made, those of an execution since the one before. */
-static void subtract(struct cell_usage *u, const struct cell_usage *before)
+/*
+ * The numbers of a cell count since it was made, those of an execution since the one before.
+ * Between the two, commands may have run out of memory: such kills are counted from its own
+ * beginning.
+ */
+static void subtract(const struct execution *x, struct cell_usage *u)
 {
+	const struct cell_usage *before = &x->sandbox->before;
+	uint64_t kills = x->oom_kills > before->oom_kills ? x->oom_kills : before->oom_kills;
+
 	u->cpu_ns -= u->cpu_ns >= before->cpu_ns ? before->cpu_ns : 0;
 	u->throttled_ns -= u->throttled_ns >= before->throttled_ns ? before->throttled_ns : 0;
 	u->pids_denied -= u->pids_denied >= before->pids_denied ? before->pids_denied : 0;
-	u->oom_kills -= u->oom_kills >= before->oom_kills ? before->oom_kills : 0;
+	u->oom_kills -= u->oom_kills >= kills ? kills : 0;
 }
 
 static void ask_again(struct timer *t)
@@ -273,7 +280,7 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 		x->exit_status = u->kernel_status;
 	}
 	x->outcome.usage = *u;
-	subtract(&x->outcome.usage, &x->sandbox->before);
+	subtract(x, &x->outcome.usage);
 	x->sandbox->before = *u;
 	/* After code that failed, the answer shows whether the disk was full. After an interrupt,
 	 * it shows that the signal was sent, because init handles messages in order: the signal
@@ -317,7 +324,7 @@ void execution_cell_gone(struct execution *x, const struct cell_usage *u)
 {
 	x->cell_gone = true;
 	x->outcome.usage = *u;
-	subtract(&x->outcome.usage, &x->sandbox->before);
+	subtract(x, &x->outcome.usage);
 	if (x->phase != X_JUDGING)
 		x->ended_ns = clock_now_ns();
 	x->phase = X_JUDGING;

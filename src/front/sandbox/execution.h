@@ -105,8 +105,9 @@ struct execution {
 	int interrupted; /* the signal, if a client interrupted it; otherwise 0 */
 	int exit_status; /* as from wait(2): real if kernel_ended, otherwise the kernel's report */
 	uint32_t epoch;
-	bool admitted; /* the policy was applied to it already */
-	bool begun;    /* the ledger has its begin, and gets its end */
+	uint64_t oom_kills; /* in its cell, before it ran */
+	bool admitted;      /* the policy was applied to it already */
+	bool begun;         /* the ledger has its begin, and gets its end */
 	bool has_stdin;
 	bool asked;       /* an EVENT_INPUT_REQUEST waits for execution_answer() */
 	int64_t question; /* the id of that request */

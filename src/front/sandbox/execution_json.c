@@ -55,6 +55,16 @@ void exec_result_members(const struct exec_result *r, struct json *j)
 	json_member_str(j, "execution_id", r->execution_id);
 }
 
+void exec_left_members(struct json *j, const struct sandbox *s, bool reset, bool lost,
+		       uint32_t epoch)
+{
+	bool named = s->name[0] != '\0';
+
+	json_member_str(j, "state", !named ? "discarded" : reset ? "reset" : "kept");
+	json_member_str(j, "files", !named ? "discarded" : lost ? "lost" : "kept");
+	json_member_uint(j, "epoch", epoch);
+}
+
 /* ---- results of executions ----------------------------------------------------------------- */
 
 static void raw_or_null(struct json *j, const char *key, const struct buf *b)
@@ -90,8 +100,7 @@ static void write_kernel(const struct execution *x, struct json *j)
 	raw_or_null(j, "result", &x->result);
 	displays_json(&x->displays, j);
 	raw_or_null(j, "error", &x->error);
-	json_member_str(j, "state", x->state);
-	json_member_uint(j, "epoch", x->epoch);
+	exec_left_members(j, x->sandbox, x->kernel_ended || x->cell_gone, x->cell_gone, x->epoch);
 }
 
 void execution_json(const struct execution *x, struct json *j)

@@ -369,6 +369,7 @@ void execution_run(struct execution *x, struct kernel *s)
 	x->phase = X_RUNNING;
 	x->started_ns = clock_now_ns();
 	x->started_files_ms = time_files_ms();
+	x->oom_kills = gauges_oom(&s->cell->gauges);
 	x->timer.fn = on_timer;
 	x->timer.arg = x;
 	set_deadline(x);

@@ -402,7 +402,9 @@ void process_members(const struct process *p, struct json *j)
 	if (p->exited) {
 		json_member_int(j, "exit_code", p->command.verdict.exit_code);
 		exec_cause_members(&p->command.verdict, j);
+		json_member_str(j, "files", p->command.gone ? "lost" : "kept");
 	}
+	json_member_uint(j, "epoch", p->owner->sandbox->epoch);
 	time_json(j, "started_at", p->started_ms);
 	if (p->exited)
 		time_json(j, "ended_at", p->ended_ms);

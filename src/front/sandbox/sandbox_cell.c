@@ -49,8 +49,15 @@ static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing
 	if (missing) {
 		execution_no_language(x, r->image);
 	} else {
-		execution_refuse(x, REFUSAL_UNAVAILABLE, "kernel_failed", NULL, 1,
-				 "the %s kernel did not start: %s", kernel->language->name,
+		uint64_t limit = r->limits.memory_bytes, room;
+		bool full = gauges_room(&r->gauges, limit, &room) && room < limit / 16;
+
+		execution_refuse(x, REFUSAL_UNAVAILABLE, "kernel_failed",
+				 full ? "its memory is nearly full: end processes, delete files "
+					"(the file calls work), or make a sandbox with more "
+					"memory_mib" :
+					NULL,
+				 1, "the %s kernel did not start: %s", kernel->language->name,
 				 message);
 	}
 }
@@ -92,13 +99,15 @@ static void on_disk(struct cell *r, const struct init_disk *d)
  */
 static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usage *u)
 {
+	const struct execution *x = sandbox_running(s);
 	unsigned int lost = 0;
 
-	/* Kernels that ended a moment before the cell were counted and reported already. */
+	/* Kernels that ended a moment before the cell were counted and reported already. The files
+	 * of a cell without kernels count, too, unless their owner has asked for its end. */
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (r->kernels[i].state != KERNEL_EMPTY)
 			lost |= 1u << i;
-	s->epoch += lost != 0;
+	s->epoch += lost != 0 || (u->end != CELL_END_CLIENT && !(x && x->kernel_ended));
 	s->sandboxes->hooks->egress.drop(s);
 	s->sandboxes->hooks->packages.unlisten(s);
 	s->sandboxes->hooks->workspace.left(s);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h" /* ARRAY_SIZE */
 #include "base/json.h"
 #include "cell/spec.h"
 #include "front/cell/command_line.h"
@@ -67,6 +68,27 @@ static bool take_integer(const json_t *body, const char *name, uint64_t unit, ui
 
 	*ret = value;
 	return differs;
+}
+
+static const char *const oom_names[] = {
+	[CELL_OOM_PROCESS] = "process", [CELL_OOM_CELL] = "sandbox"
+};
+
+static int take_oom(const json_t *body, struct sandbox_spec *ret, struct refusal *r)
+{
+	const char *text = json_string_value(json_object_get(body, "oom"));
+	uint32_t oom = 0;
+
+	if (!text)
+		return 0;
+	while (oom < ARRAY_SIZE(oom_names) && strcmp(oom_names[oom], text) != 0)
+		oom++;
+	if (oom == ARRAY_SIZE(oom_names))
+		return refuse(r, "invalid_value", "oom", "process or sandbox",
+			      "'oom' names what ends when its memory is used up");
+	ret->own_limits |= oom != ret->limits.oom;
+	ret->limits.oom = oom;
+	return 0;
 }
 
 /* One sandbox may be promised at most what the whole machine has. */
@@ -156,6 +178,8 @@ int sandbox_spec_parse(const struct admission *a, const char *owner, const json_
 		ret->own_limits |= milli != l->cpu_milli;
 		l->cpu_milli = milli;
 	}
+	if (take_oom(body, ret, ret_why) < 0)
+		return -1;
 	(void)take_integer(body, "timeout_seconds", 1, &ret->life_s);
 	if (take_integer(body, "idle_seconds", 1, &idle_s))
 		ret->idle_ms = idle_s * 1000;
@@ -212,10 +236,10 @@ bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec 
 
 	return strcmp(a->image, b->image) == 0 && l->memory_bytes == m->memory_bytes &&
 	       l->disk_bytes == m->disk_bytes && l->pids == m->pids &&
-	       l->cpu_milli == m->cpu_milli && a->life_s == b->life_s && a->idle_ms == b->idle_ms &&
-	       same_map(a->env, b->env) && same_map(a->labels, b->labels) &&
-	       same_list(a->egress, b->egress) && code_spec_equal(a, b) &&
-	       same_list(a->secrets, b->secrets) &&
+	       l->cpu_milli == m->cpu_milli && l->oom == m->oom && a->life_s == b->life_s &&
+	       a->idle_ms == b->idle_ms && same_map(a->env, b->env) &&
+	       same_map(a->labels, b->labels) && same_list(a->egress, b->egress) &&
+	       code_spec_equal(a, b) && same_list(a->secrets, b->secrets) &&
 	       workspace_use_equal(&a->workspace, &b->workspace) &&
 	       mount_use_equal(&a->mounts, &b->mounts);
 }
@@ -246,6 +270,7 @@ void sandbox_spec_json(const struct admission *a, const struct sandbox_spec *s, 
 	json_double(j, (double)s->limits.cpu_milli / 1000, 3);
 	json_member_uint(j, "pids", s->limits.pids);
 	json_member_uint(j, "disk_mib", s->limits.disk_bytes / MIB);
+	json_member_str(j, "oom", oom_names[s->limits.oom]);
 	if (s->life_s)
 		json_member_uint(j, "timeout_seconds", s->life_s);
 	json_member_uint(j, "idle_seconds", s->idle_ms / 1000);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refusal.c - Errors in their one shape: {"error":{"code","message","field"?,"hint"?}}. */
+/*
+ * refusal.c - Errors in their one shape: {"error":{"code","message","field"?,"hint"?}}, with the
+ * loss ("cause","state","files","epoch") or the room ("needed"?,"free","limit") where there is one.
+ */
 #include "front/support/refusal.h"
 
 #include <errno.h>
@@ -29,29 +32,55 @@ int refusal_no_memory(struct refusal *r)
 	return -1;
 }
 
+static void begin(struct json *j, struct buf *out, const char *code, const char *message,
+		  const char *field, const char *hint)
+{
+	json_init(j, out);
+	json_object_begin(j);
+	json_key(j, "error");
+	json_object_begin(j);
+	json_member_str(j, "code", code);
+	json_member_str(j, "message", message);
+	if (field && *field)
+		json_member_str(j, "field", field);
+	if (hint && *hint)
+		json_member_str(j, "hint", hint);
+}
+
+static void end(struct json *j)
+{
+	json_object_end(j);
+	json_object_end(j);
+	(void)json_finish(j);
+}
+
 void error_json(struct buf *out, const char *code, const char *message, const char *field,
 		const char *hint)
 {
 	struct json j;
 
-	json_init(&j, out);
-	json_object_begin(&j);
-	json_key(&j, "error");
-	json_object_begin(&j);
-	json_member_str(&j, "code", code);
-	json_member_str(&j, "message", message);
-	if (field && *field)
-		json_member_str(&j, "field", field);
-	if (hint && *hint)
-		json_member_str(&j, "hint", hint);
-	json_object_end(&j);
-	json_object_end(&j);
-	(void)json_finish(&j);
+	begin(&j, out, code, message, field, hint);
+	end(&j);
 }
 
 void refusal_json(const struct refusal *r, struct buf *out)
 {
-	error_json(out, r->code, r->message, r->field, r->hint);
+	struct json j;
+
+	begin(&j, out, r->code, r->message, r->field, r->hint);
+	if (r->lost_by) {
+		json_member_str(&j, "cause", r->lost_by);
+		json_member_str(&j, "state", "reset");
+		json_member_str(&j, "files", "lost");
+		json_member_uint(&j, "epoch", r->epoch);
+	}
+	if (r->needed)
+		json_member_uint(&j, "needed", r->needed);
+	if (r->limit) {
+		json_member_uint(&j, "free", r->room);
+		json_member_uint(&j, "limit", r->limit);
+	}
+	end(&j);
 }
 
 const char *error_unwritten(int err)

@@ -8,6 +8,8 @@
 #ifndef CAISSON_FRONT_REFUSAL_H
 #define CAISSON_FRONT_REFUSAL_H
 
+#include <stdint.h>
+
 struct buf;
 
 enum refusal_kind {
@@ -34,6 +36,13 @@ struct refusal {
 	const char *code;
 	const char *field, *hint;
 	unsigned int retry_after_s;
+	/* The cell of the sandbox ended, with its files: why (NULL: it did not), and the epoch
+	 * since then. */
+	const char *lost_by;
+	uint32_t epoch;
+	/* REFUSAL_NO_SPACE: bytes that the request needs (0: not known before) and that are free,
+	 * of how many; limit 0: unknown. */
+	uint64_t needed, room, limit;
 	char message[320];
 };
 
@@ -48,7 +57,7 @@ int refusal_no_memory(struct refusal *r);
 /* error_json() - An error in its one shape, appended to @out. @field and @hint may be NULL. */
 void error_json(struct buf *out, const char *code, const char *message, const char *field,
 		const char *hint);
-/* refusal_json() - The same of a refusal. */
+/* refusal_json() - The same of a refusal, with its loss and its numbers. */
 void refusal_json(const struct refusal *r, struct buf *out);
 /* error_unwritten() - The JSON text that stands for a result that could not be written. */
 const char *error_unwritten(int err);

@@ -23,7 +23,7 @@
 #include "net/loop.h"
 
 #define SERVICE_MESSAGE_MAX 1024 /* bytes of a message from a service */
-#define SERVICE_FDS_MAX 8        /* descriptors with it */
+#define SERVICE_FDS_MAX 10       /* descriptors with it */
 
 struct err;
 struct service_link;

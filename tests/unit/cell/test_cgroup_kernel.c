@@ -117,7 +117,8 @@ TEST(memory)
 
 	need_site();
 	plan(&site, "memory", &c);
-	assert_done(cgroup_create(&c, &(struct cgroup_limits){ .memory_bytes = 32 * MIB }, &err));
+	assert_done(cgroup_create(
+		&c, &(struct cgroup_limits){ .memory_bytes = 32 * MIB, .oom_group = true }, &err));
 	assert_true(c.oom_fd >= 0);
 
 	struct pollfd p = { .fd = c.oom_fd, .events = POLLIN | POLLPRI };
@@ -495,7 +496,7 @@ TEST(outer_quota)
 /* From finding to removing, in a cgroup @given that holds us and must be vacated. */
 static int live_in(const char *given)
 {
-	struct cgroup_limits l = { 32 * MIB, 10, 500, 0 };
+	struct cgroup_limits l = { 32 * MIB, 10, 500, 0, true };
 	struct cgroup c;
 	uint64_t kills;
 

@@ -78,6 +78,24 @@ static int make(const int *fds, size_t n_fds)
 	return plan_make(&spec, SLOT, "/usr/libexec/caisson/caisson-init", fds, n_fds, &plan, &err);
 }
 
+/* The writable layer leaves an eighth of the memory limit; without a limit it leaves nothing. */
+TEST(layer_leaves_memory)
+{
+	spec.limits.memory_bytes = 512ull << 20;
+	spec.limits.disk_bytes = 1ull << 30;
+	assert_int_equal(make(NULL, 0), 0);
+	assert_string_equal(plan.layer_size, "469762048");
+	plan_free(&plan);
+	spec.limits.memory_bytes = 16ull << 20;
+	assert_int_equal(make(NULL, 0), 0);
+	assert_string_equal(plan.layer_size, "8388608");
+	plan_free(&plan);
+	spec.without = CELL_WITHOUT_CGROUP;
+	assert_int_equal(make(NULL, 0), 0);
+	assert_string_equal(plan.layer_size, "1073741824");
+	plan_free(&plan);
+}
+
 TEST(numbers)
 {
 	int before = open_fds();

@@ -32,7 +32,8 @@ TEST(defaults)
 	assert_int_equal(s.without, 0);
 	assert_int_equal(s.n_mounts, 0);
 	/* Nothing of the caller's memory travels to the warden in what is not used. */
-	assert_int_equal(s.limits.pad_ | s.n_layers, 0);
+	assert_int_equal(s.limits.oom, CELL_OOM_PROCESS);
+	assert_int_equal(s.n_layers, 0);
 	assert_memory_equal(s.mounts, zero.mounts, sizeof(s.mounts));
 	assert_int_equal(spec_check(&s, NULL), 0);
 }

@@ -153,6 +153,7 @@ struct verdict {
 #define SIGNAL(signo) RESULT_SIGNAL, CAUSE_SIGNAL, 128 + (signo), signo, 0, 0
 #define INTERRUPT(signo) RESULT_SIGNAL, CAUSE_INTERRUPT, 128 + (signo), signo, 0, 0
 #define MEMORY RESULT_LIMIT, CAUSE_MEMORY, 137, 0, 256 * MIB, 99 * MIB
+#define MEMORY_CHILD(code) RESULT_LIMIT, CAUSE_MEMORY, code, 0, 256 * MIB, 99 * MIB
 #define CPU RESULT_LIMIT, CAUSE_CPU, 124, 0, 5000, 5004
 #define WALL RESULT_TIMEOUT, CAUSE_WALL, 124, 0, 10000, 10003
 #define OUTPUT RESULT_LIMIT, CAUSE_OUTPUT, 137, 0, 2 * MIB, 2 * MIB + 5
@@ -183,7 +184,7 @@ static const struct verdict verdicts[] = {
 	  "out of memory: all of 256 MiB used; work on less" },
 	{ { oom_counted }, 0, MEMORY, HIT(CAUSE_MEMORY), "raise --memory" },
 	{ { oom_files }, 0, MEMORY, HIT(CAUSE_MEMORY), "200 MiB of it by files" },
-	{ { oom_child_only }, 0, MEMORY, HIT(CAUSE_MEMORY), "out of memory" },
+	{ { oom_child_only }, KILLED(SIGKILL), MEMORY, HIT(CAUSE_MEMORY), "out of memory" },
 	{ { cpu_time }, 0, CPU, HIT(CAUSE_CPU), "cpu time limit of 5 s used up" },
 	{ { wall }, 0, WALL, HIT(CAUSE_WALL), "still running after 10 s" },
 	{ { wall_backstop }, 0, WALL, HIT(CAUSE_WALL), "raise --timeout" },
@@ -207,6 +208,7 @@ static const struct verdict verdicts[] = {
 	{ { NULL }, KILLED(SIGXFSZ), DISK(153, SIGXFSZ, 7 * MIB), HIT(CAUSE_DISK), "raise --disk" },
 	{ { disk }, KILLED(SIGBUS), DISK(135, SIGBUS, 100 * MIB), HIT(CAUSE_DISK), "raise --disk" },
 	{ { inodes }, EXITED(1), INODES, HIT(CAUSE_INODES), "no room for more than 5000 files" },
+	{ { oom_child_only }, EXITED(1), MEMORY_CHILD(1), HIT(CAUSE_MEMORY), "out of memory" },
 	{ { pids }, EXITED(1), PIDS(1, 0), HIT(CAUSE_PIDS), "more than 64 processes" },
 	{ { pids }, KILLED(SIGKILL), PIDS(137, SIGKILL), HIT(CAUSE_PIDS), "raise --pids" },
 
@@ -215,9 +217,12 @@ static const struct verdict verdicts[] = {
 	{ { inodes }, 0, OK, HIT(CAUSE_INODES), "" },
 	{ { pids }, 0, OK, HIT(CAUSE_PIDS), "" },
 	{ { pids, disk, inodes }, 0, OK, ALL, "" },
+	{ { oom_child_only }, 0, OK, HIT(CAUSE_MEMORY), "" },
 
 	/* precedence: memory, cpu time, wall, output, interrupt, then the program itself */
-	{ { oom, cpu_time, oom_counted, wall }, 0, MEMORY, HIT(CAUSE_MEMORY), "" },
+	{ { cpu_time, wall, oom }, 0, MEMORY, HIT(CAUSE_MEMORY), "" },
+	/* It was ended at the deadline, not by the kill of one of its children. */
+	{ { oom_counted, wall }, 0, WALL, HIT(CAUSE_MEMORY) | HIT(CAUSE_WALL), "" },
 	{ { wall, output, cpu_time }, 0, CPU, HIT(CAUSE_CPU), "" },
 	{ { output, interrupt, wall }, 0, WALL, HIT(CAUSE_WALL), "" },
 	{ { interrupt, output }, 0, OUTPUT, HIT(CAUSE_OUTPUT), "" },
@@ -306,6 +311,25 @@ TEST(nearly_full)
 	o.exited = false;
 	result_judge(&o, &spec, &r);
 	assert_int_equal(r.limits_hit, 0);
+}
+
+/* The layer is smaller than was asked for, because memory bounds it: more disk would not help. */
+TEST(disk_bound_by_memory)
+{
+	struct cell_spec large = spec;
+	struct result r;
+	struct outcome o = calm();
+
+	large.limits.disk_bytes = 1024 * MIB;
+	o.exit.status = EXITED(1);
+	o.exit.disk.size = o.exit.disk.used = 224 * MIB; /* of 256 */
+	result_judge(&o, &large, &r);
+	assert_int_equal(r.cause, CAUSE_DISK);
+	assert_int_equal(r.limit, 224 * MIB);
+	assert_non_null(strstr(r.hint, "raise --memory"));
+	o.exit.disk.size = o.exit.disk.used = 64 * MIB; /* a workspace, with a quota of its own */
+	result_judge(&o, &large, &r);
+	assert_null(strstr(r.hint, "--memory"));
 }
 
 /* The part of files is named from a quarter of the limit on. */

@@ -26,6 +26,8 @@ class CaissonError(RuntimeError):
     hint:       the remedy, or None
     status:     the HTTP status; None if there was no answer, or if the error came in the middle of a stream
     request_id: the id of the request in the daemon's log, or None
+    details:    further members of the daemon's error: needed, free and limit of content that does not fit;
+                cause, state, files and epoch if the sandbox's cell ended
     """
 
     default_code = "error"
@@ -41,6 +43,7 @@ class CaissonError(RuntimeError):
         status: int | None = None,
         request_id: str | None = None,
         retry_after: float | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -50,6 +53,7 @@ class CaissonError(RuntimeError):
         self.status = status
         self.request_id = request_id
         self.retry_after = retry_after
+        self.details = dict(details or {})
 
     def __str__(self) -> str:
         where = f"{self.field}: " if self.field and not self.message.startswith(self.field) else ""
@@ -305,7 +309,7 @@ _know(ProcessEnded, "not_running stdin_closed")
 _know(StreamGone, "cursor_gone execution_gone")
 _know(Busy, "busy policy_busy rate_limited session_busy stdin_full too_many_processes too_many_readers "
             "too_many_workspaces")
-_know(DiskFull, "disk_full workspace_full")
+_know(DiskFull, "disk_full memory_full workspace_full")
 _know(
     PackageError,
     "build_failed hash_mismatch install_failed invalid_package invalid_requirement unsupported_language "
@@ -363,4 +367,5 @@ def error_from(
         status=status,
         request_id=headers.get("x-request-id"),
         retry_after=float(wait) if wait.isdigit() else None,
+        details={k: v for k, v in about.items() if k not in ("code", "message", "field", "hint")},
     )

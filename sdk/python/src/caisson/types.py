@@ -77,6 +77,7 @@ class SandboxSpec:
     # Further fields of the daemon's spec.
     pids: int | None = None
     disk_mib: int | None = None
+    oom: str | None = None  # when memory is used up, the largest "process" ends (the default), or the "sandbox"
     env: Mapping[str, str] | None = None
     timeout_seconds: int | None = None  # removed after this time, whatever runs in it
     idle_seconds: int | None = None  # removed after it was idle for this time
@@ -189,6 +190,7 @@ class ExecResult:
     displays: tuple[Display, ...] = field(default=(), hash=False)
     error: CodeError | None = None
     state: str | None = None
+    files: str | None = None  # kept, lost (the sandbox's cell was replaced) or discarded
     epoch: int = 0
     language: str | None = None
     usage: Usage = Usage()
@@ -233,6 +235,8 @@ class ExecResult:
         else:
             tail = self.stderr.strip().splitlines()[-1:] or [""]
             why = f"{self.status}, exit code {self.exit_code}" + (f": {tail[0]}" if tail[0] else "")
+        if self.files == "lost":
+            why += "; the sandbox was replaced: its files, processes and variables are gone"
         raise ExecutionFailed(why, self, code=self.cause.kind if self.cause else None, hint=self.hint)
 
     @classmethod
@@ -253,6 +257,7 @@ class ExecResult:
             displays=tuple(pick(Display, d) for d in obj["displays"]) if obj.get("displays") else (),
             error=_code_error(error) if error else None,
             state=obj.get("state"),
+            files=obj.get("files"),
             epoch=obj.get("epoch", 0),
             language=obj.get("language"),
             usage=pick(Usage, usage) if usage else Usage(),
