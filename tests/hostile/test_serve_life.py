@@ -267,6 +267,30 @@ def test_memory_storm(daemon, stopped_by):
 
 
 @quick
+def test_memory_that_no_process_holds(daemon, stopped_by):
+    """Memory that stays when every process is dead: at last pid 1 is the only one left to end. Until then files are there, and no answer
+    says that they are kept when they are not."""
+    c = control([payload("fill_memory"), "crumbs", "64"])
+    landed(c.exit == 0 and c.memory_peak > 60 << 20, c)
+    ends = set()
+    for _ in range(4):
+        with Box(daemon, memory_mib=32) as box:
+            run = box.payload("fill_memory")
+            box.put("f", b"kept")
+            for _ in range(8):
+                r = box.exec(run, "crumbs", 64)
+                assert r["cause"] == "memory" and r["exit_code"] == 137, r
+                f = box.request("GET", "/files?path=f")
+                ends.add((r["files"], f.status))
+                if r["files"] == "lost" or f.status == 409:  # the file call was the one that told it
+                    assert (f.status == 404 or f.json["error"]["files"] == "lost") and box.about()["epoch"] > 0, f
+                    break
+                assert f.status == 200 and f.body == b"kept" or f.status == 503 and f.json["error"]["code"] == "file_call_ended", f
+    landed(("kept", 200) in ends, ends)
+    stopped_by("memory cgroup; oom_score_adj of pid 1")
+
+
+@quick
 def test_uninterruptible(daemon, stopped_by):
     """A process in state D (held by its vfork child): a timeout, an interrupt and a removal are bounded all the same."""
     def held(n):

@@ -99,8 +99,17 @@ static void died(struct file_call *c)
 {
 	bool killed = c->exited && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGKILL;
 
+	if (killed && c->cell && gauges_oom(&c->cell->gauges) > c->oom_kills) {
+		(void)refusal_set(&c->refusal, REFUSAL_UNAVAILABLE, "file_call_ended", NULL,
+				  "end processes, delete files, or make a sandbox with more "
+				  "memory_mib",
+				  "the call was killed in the sandbox: its memory is full");
+		c->refusal.retry_after_s = RETRY_S;
+		done(c);
+		return;
+	}
 	refuse(c, REFUSAL_UNAVAILABLE, "file_call_ended", RETRY_S,
-	       killed ? "the call was killed in the sandbox: by its code, or out of memory" :
+	       killed ? "the call was killed by code in the sandbox" :
 			"the call was ended by something in the sandbox");
 }
 
@@ -357,6 +366,8 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 
 	(void)pid;
 	c->moved_ns = c->sandboxes->loop->now_ns;
+	if (n_fds == 0) /* it was killed before it had made them: its end is reported, too */
+		return;
 	if (n_fds != 2 || watch_pipe(c, &c->out, &fds[1], EPOLLIN, on_output) < 0 ||
 	    (c->ops->feed && watch_pipe(c, &c->in, &fds[0], 0, on_input) < 0)) {
 		end_worker(c);
@@ -413,6 +424,7 @@ static void on_in(struct entry *en, struct cell *r)
 	c->job = (struct cell_command){ .started = on_started,
 					.failed = on_failed,
 					.exited = on_exited };
+	c->oom_kills = gauges_oom(&r->gauges);
 	c->q.path = c->path;
 	c->q.to = c->to;
 	c->q.uid = CELL_UID;

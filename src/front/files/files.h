@@ -56,6 +56,7 @@ struct file_call {
 	struct watch in, out;
 	struct files_parser parser;
 	struct buf input;       /* frames not yet written */
+	uint64_t oom_kills;     /* in the cell, before it began */
 	uint64_t given, looked; /* bytes of content so far, and when memory was last looked at */
 	bool started, input_end, paused, feeding, over;
 	bool exited;

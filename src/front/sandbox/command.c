@@ -213,7 +213,8 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 
 	c->pid = pid;
 	c->started_ns = clock_now_ns();
-	if (command_io_begin(c, fds, n_fds) < 0) {
+	/* Without streams it was killed before it had made them: its end is reported, too. */
+	if (n_fds > 0 && command_io_begin(c, fds, n_fds) < 0) {
 		cell_signal(c->cell, job, INIT_TARGET_GROUP, SIGKILL);
 		refuse_text(c, REFUSAL_UNAVAILABLE, "sandbox_failed", NULL, RETRY_S,
 			    "the streams of the command could not be watched");

@@ -11,6 +11,7 @@
  * tmp       a file in /tmp
  * memfd     an anonymous file
  * sysv      System V shared memory
+ * crumbs    the same in small pieces: the last bit of memory, which no process holds
  * pipe      full pipes
  * socket    full unix socket pairs
  * udp, tcp  what was sent over the loopback and nobody reads
@@ -85,17 +86,17 @@ static size_t fill(int fd, size_t want)
 	return got;
 }
 
-static size_t take_sysv(size_t want)
+static size_t take_sysv(size_t want, size_t piece)
 {
 	size_t got = 0;
 
-	for (; got < want; got += 4 * MIB) {
-		int id = shmget(IPC_PRIVATE, 4 * MIB, IPC_CREAT | 0600);
+	for (; got < want; got += piece) {
+		int id = shmget(IPC_PRIVATE, piece, IPC_CREAT | 0600);
 		char *p = id < 0 ? (char *)-1 : shmat(id, NULL, 0);
 
 		if (p == (char *)-1)
 			break;
-		(void)memset(p, 1, 4 * MIB);
+		(void)memset(p, 1, piece);
 		(void)shmdt(p);
 	}
 	return got;
@@ -220,7 +221,9 @@ static size_t take(const char *mode, size_t want)
 	if (strcmp(mode, "memfd") == 0)
 		return fill(memfd_create("fill_memory", 0), want);
 	if (strcmp(mode, "sysv") == 0)
-		return take_sysv(want);
+		return take_sysv(want, 4 * MIB);
+	if (strcmp(mode, "crumbs") == 0)
+		return take_sysv(want, 65536);
 	if (strcmp(mode, "pipe") == 0)
 		return take_queues(want, make_pipe);
 	if (strcmp(mode, "socket") == 0)
