@@ -60,6 +60,12 @@ def test_limits_are_named(client):
     with client.create(memory_mib=64) as box:
         r = box.execute("x = bytearray(500 << 20)")
         assert not r.ok and r.status == "limit" and r.cause.kind == "memory" and r.cause.limit == 64 << 20 and r.cause.hint
+        assert (r.state, r.files, r.epoch) == ("reset", "kept", 1)
+    with client.create(memory_mib=64, oom="sandbox") as box:
+        r = box.exec("python3", ["-c", "x = bytearray(500 << 20)"])
+        assert (r.state, r.files, r.epoch) == ("reset", "lost", 1)
+        with pytest.raises(caisson.ExecutionFailed, match="files, processes and variables are gone"):
+            r.check()
     r = client.execute("import time; time.sleep(100)", timeout=0.5)
     assert r.status == "timeout" and r.exit_code == 124 and r.cause.kind == "wall" and r.cause.limit == 500
 
@@ -199,8 +205,9 @@ def test_refusal_of_an_upload(client):
     with client.create(disk_mib=8) as box:
         with pytest.raises(caisson.NoSuchFile):
             box.files.write("nowhere/x", (b"x" * 65536 for _ in range(300)))
-        with pytest.raises(caisson.DiskFull):
+        with pytest.raises(caisson.DiskFull) as e:
             box.files.write("x", (b"x" * (1 << 20) for _ in range(40)))
+        assert e.value.details["limit"] == 8 << 20 and e.value.details["free"] <= 8 << 20
         assert box.files.write("x", "small").size == 5
 
 
