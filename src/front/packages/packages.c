@@ -107,7 +107,7 @@ int packages_open(struct packages *p, struct err *e)
 	if (load_pins(p, e) < 0)
 		return e->code;
 	p->store_fd = package_store_open(&p->store, c->state, e);
-	return p->store_fd < 0 ? p->store_fd : tools_put(p->store_fd, e);
+	return p->store_fd < 0 ? p->store_fd : tools_put(p->store_fd, c->state, e);
 }
 
 void packages_tidy_soon(struct packages *packages)

@@ -8,9 +8,10 @@ struct sandbox;
 
 /*
  * tools_put() - Write the programs below @dir, the directory that cells have as /packages, before
- * the jail. Programs that are there are replaced at once, each as a whole: cells may run them.
+ * the jail. Programs that are there stay, or are replaced at once, each as a whole: cells may run
+ * them. @state: for errors.
  */
-int tools_put(int dir, struct err *e);
+int tools_put(int dir, const char *state, struct err *e);
 
 /*
  * tools_listen() - The sandbox has a cell: soon listen for requests of its programs.
