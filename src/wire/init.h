@@ -12,8 +12,6 @@
 
 #include <stdint.h>
 
-#include "wire/machine.h"
-
 #define INIT_FD 3 /* init finds the channel here */
 /* Its own oom_score_adj, open for writing: the cell's /proc is read-only. It may be missing. */
 #define INIT_SCORE_FD 14
@@ -69,9 +67,9 @@ struct init_config {
 	uint64_t memory_bytes; /* RLIMIT_AS when there is no cgroup, 0 otherwise */
 	/* 1: a zygote's kernels live here too. They cannot be in init's Landlock domain, so signals
 	 * between them and init's commands must not be scoped to it. */
-	uint32_t kernels;
+	uint16_t kernels;
 	/* 1: the cell can write to a directory of the host, and has the filter for that. */
-	uint32_t writable;
+	uint16_t writable;
 	uint32_t seen_cpus;   /* processors that code in the cell sees (wire/machine.h) */
 	uint64_t seen_memory; /* and bytes of memory */
 };

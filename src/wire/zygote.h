@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "wire/init.h"
+#include "wire/machine.h"
 #include "wire/warden.h"
 
 #define ZYGOTE_WARDEN_FD 3    /* requests of the warden; SEQPACKET */
