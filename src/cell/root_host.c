@@ -58,6 +58,7 @@ static const struct cover_row {
 	{ "/etc/java-17-openjdk", "/etc/java-17-openjdk:sys", "/etc" },
 	{ "/etc/java-21-openjdk", "/etc/java-21-openjdk:sys", "/etc" },
 	{ "/etc/java-25-openjdk", "/etc/java-25-openjdk:sys", "/etc" },
+	{ "/etc/maven/logging", "/etc/maven/logging:sys", "/etc" },
 	{ "/etc/libreoffice", "/etc/libreoffice:sys", "/etc" },
 	{ "/etc/ImageMagick-6", "/etc/ImageMagick-6:sys", "/etc" },
 	{ "/etc/ImageMagick-7", "/etc/ImageMagick-7:sys", "/etc" },
@@ -197,7 +198,7 @@ static const struct link_row {
  * Of the real /etc only what indexes or configures programs of /usr, comes with their packages, and
  * reveals nothing about the machine's people, services or secrets. Whole directories only where
  * packages alone put files. Beside them stay out: keys (/etc/ssl/private), settings that may hold
- * credentials (gitconfig, npmrc, pip.conf, maven, environment) and the configuration of services.
+ * credentials (gitconfig, npmrc, pip.conf, environment) and the configuration of services.
  */
 static const struct usr_row {
 	const char *host, *path;
@@ -226,6 +227,9 @@ static const struct usr_row {
 	{ "/etc/java-17-openjdk", "etc/java-17-openjdk", true, true },
 	{ "/etc/java-21-openjdk", "etc/java-21-openjdk", true, true },
 	{ "/etc/java-25-openjdk", "etc/java-25-openjdk", true, true },
+	/* Nor Maven. Its settings.xml, which may hold passwords, stays out. */
+	{ "/etc/maven/m2.conf", "etc/maven/m2.conf", false, true },
+	{ "/etc/maven/logging", "etc/maven/logging", true, true },
 	/* Nor LibreOffice: its registry of components is there. */
 	{ "/etc/libreoffice", "etc/libreoffice", true, true },
 	/* Which programs convert which formats, and the limits of that. */

@@ -24,7 +24,7 @@ CELL_UID = 1000
 # The parts of the real /etc that a cell of the host image sees, as far as the machine has them.
 ETC = [f"/etc/{name}" for name in (
     "ld.so.cache", "alternatives", "ssl/certs", "ssl/openssl.cnf", "services", "protocols", "mime.types", "R", "fonts", "matplotlibrc",
-    *(f"java-{n}-openjdk" for n in (8, 11, 17, 21, 25)), "libreoffice", "ImageMagick-6", "ImageMagick-7")]
+    *(f"java-{n}-openjdk" for n in (8, 11, 17, 21, 25)), "maven/m2.conf", "maven/logging", "libreoffice", "ImageMagick-6", "ImageMagick-7")]
 
 
 # ---- payloads -----------------------------------------------------------------------------------

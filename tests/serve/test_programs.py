@@ -74,6 +74,7 @@ CHEAP = {
 }
 
 SLOW = {
+    "Maven": ("mvn", "mvn --version", "Apache Maven"),
     "jshell": ("jshell", "echo 'System.out.println(6 * 7)' | jshell -s -", "42"),
     "PostgreSQL": ("psql initdb", """\
         bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
