@@ -177,6 +177,16 @@ def test_inline_js_rejects(tmp_path, files, why):
     assert r.returncode == 1 and why in r.stderr and not (tmp_path / "out").exists()
 
 
+def test_inline_py_takes_the_module_that_is_imported(tmp_path):
+    (tmp_path / "a.py").write_text("ONE = 1\n")
+    for text, status in (("from a import ONE\nprint(ONE)\n", 0), ("print(1)\n", 1)):
+        (tmp_path / "s.py").write_text(text)
+        r = subprocess.run(["/usr/bin/python3", TOOLS / "inline-py.py", "-o", tmp_path / "out", tmp_path / "s.py", tmp_path / "a.py"],
+                           capture_output=True, text=True, check=False)
+        assert r.returncode == status and ("must import a once" in r.stderr) == bool(status), r
+    assert (tmp_path / "out").read_text() == "ONE = 1\nprint(ONE)\n"
+
+
 # ---- check-replies.py --------------------------------------------------------------------------------------------------------
 
 ANSWERS = """static void answer(struct http_exchange *x)

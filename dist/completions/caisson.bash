@@ -34,7 +34,7 @@ _caisson() {
 	create) own='--memory --oom --cpus --pids --disk --workspace --mount-only --image --env --label --egress --secret --timeout --idle --server --tool-rules' ;;
 	shell) own='--env --workdir --cwd' ;;
 	cp) own='--recursive' ;;
-	install) own='--lang' ;;
+	install) own='--lang --upgrade' ;;
 	workspace) own='create ls rm diff commit discard cp --disk --label --force --recursive' ;;
 	ps | top) own='--all --label' ;;
 	logs) own='--follow --tail' ;;

@@ -127,6 +127,7 @@ complete -c caisson -n "__fish_seen_subcommand_from logs" -l follow -s f -d 'con
 complete -c caisson -n "__fish_seen_subcommand_from logs" -l tail -x -d 'print only the last lines'
 complete -c caisson -n "__fish_seen_subcommand_from cp" -l recursive -s r -d 'copy directories'
 complete -c caisson -n "__fish_seen_subcommand_from install" -l lang -s l -x -a 'python javascript' -d 'language of the packages'
+complete -c caisson -n "__fish_seen_subcommand_from install" -l upgrade -s U -d 'the newest version, also if the image has one'
 complete -c caisson -n "__fish_seen_subcommand_from stop" -l grace -x -d 'time between SIGTERM and the end'
 complete -c caisson -n "__fish_seen_subcommand_from rm" -l force -s f -d 'ignore missing names'
 complete -c caisson -n "__fish_seen_subcommand_from port" -l listen -x -d 'forward a local port to the port of the sandbox'

@@ -147,7 +147,7 @@ _caisson() {
 	logs) _arguments '--follow[continue with new output]' '--tail[print only the last lines]:number' $daemon '2:name:_caisson_names' ;;
 	shell) _arguments '*--env[set an environment variable]:K=V' '--workdir[working directory]:directory' $daemon '2:name:_caisson_names' ;;
 	cp) _arguments '--recursive[copy directories]' $daemon '*:file:_files' ;;
-	install) _arguments '--lang[language of the packages]:language:(python javascript)' $daemon '1:name:_caisson_names' ;;
+	install) _arguments '--lang[language of the packages]:language:(python javascript)' '--upgrade[the newest version, also if the image has one]' $daemon '1:name:_caisson_names' ;;
 	stop) _arguments '--grace[time between SIGTERM and the end]:duration' $daemon '*:name:_caisson_names' ;;
 	rm) _arguments '--force[ignore missing names]' $daemon '*:name:_caisson_names' ;;
 	port) _arguments '--close[close the port]' '--listen[forward a local port to it]:[address\:]port' $daemon '2:name:_caisson_names' '3:port' ;;

@@ -61,7 +61,7 @@ static const struct verb {
 	  "open an interactive shell in it" },
 	{ SANDBOXES, "cp", NULL, REMOTE, "caisson cp [-r] SRC DST",
 	  "copy files; NAME:PATH is in a sandbox" },
-	{ SANDBOXES, "install", NULL, REMOTE, "caisson install NAME PACKAGE...",
+	{ SANDBOXES, "install", NULL, REMOTE, "caisson install NAME [PACKAGE...]",
 	  "install packages from the daemon's index" },
 	{ SANDBOXES, "ps", NULL, REMOTE, "caisson ps [-a]", "list sandboxes" },
 	{ SANDBOXES, "top", NULL, REMOTE, "caisson top", "show their resource usage, live" },

@@ -34,10 +34,11 @@ static const struct verb verbs[] = {
 	  "for byte; the exit code is the program's. Without --name: runs it in a fresh cell on\n"
 	  "this machine.\n",
 	  1, -1, false, remote_exec },
-	{ "install", OPT_INSTALL, "install NAME PACKAGE... [--lang LANG]",
+	{ "install", OPT_INSTALL, "install NAME [PACKAGE...] [--lang LANG] [--upgrade]",
 	  "Installs packages from the daemon's index into the sandbox NAME. A PACKAGE is a name\n"
-	  "with optional versions, as in numpy or 'requests>=2,<3'. Code can import them at once.\n",
-	  2, -1, true, remote_install },
+	  "with optional versions, as in numpy or 'requests>=2,<3'. Code can import them at once.\n"
+	  "Without PACKAGE: lists the installed packages, and those of the image that they use.\n",
+	  1, -1, true, remote_install },
 	{ "kill", OPT_KILL, "kill NAME...",
 	  "Ends everything in the sandbox at once and keeps the name as stopped. Its variables\n"
 	  "and files are lost.\n",

@@ -102,6 +102,8 @@ static const struct option_row rows[] = {
 		  "a file decides" },
 	{ "--lang", "-l", "LANG", OPTION_TEXT, AT(lang), .verbs = OPT_INSTALL,
 	  .help = "python (default) or javascript" },
+	{ "--upgrade", "-U", NULL, OPTION_FLAG, AT(upgrade), .verbs = OPT_INSTALL,
+	  .help = "install the newest version, also if the image has one that would do" },
 	{ "--code", "-c", "CODE", OPTION_STRING, AT(code), .verbs = OPT_RUN,
 	  .help = "run CODE, even if it looks like a file name" },
 	{ "--stdin", "-i", NULL, OPTION_FLAG, AT(send_stdin), .verbs = PROGRAMS,

@@ -58,7 +58,7 @@ struct remote_options {
 	uint64_t memory_bytes, pids, disk_bytes;
 	uint32_t cpus_milli;
 	uint64_t timeout_ms, idle_ms, grace_ms, tail;
-	bool json, all, follow, recursive, send_stdin, force, close, deny;
+	bool json, all, follow, recursive, send_stdin, force, close, deny, upgrade;
 	char **rest; /* the other arguments, in order; ends with NULL */
 	int n_rest;
 	bool dashes;           /* there was a "--" */

@@ -220,7 +220,8 @@ static void print_packages(const struct session *s, const json_t *result)
 	(void)s;
 	json_array_foreach(json_object_get(result, "packages"), i, p)
 	{
-		(void)printf("%s %s\n", list_text(p, "name"), list_text(p, "version"));
+		(void)printf("%s %s%s\n", list_text(p, "name"), list_text(p, "version"),
+			     strcmp(list_text(p, "origin"), "image") == 0 ? " (of the image)" : "");
 	}
 }
 
@@ -249,14 +250,42 @@ static int ask_packages(struct session *s, struct install *in, json_t *body)
 	return r;
 }
 
+static void put_origin(struct table *t, const json_t *p)
+{
+	const char *replaces = list_text(p, "replaces");
+
+	if (!json_is_true(json_object_get(p, "active")))
+		table_cell(t, STYLE_DIM, "replaced by a later request");
+	else
+		table_printf(t, "%s%s%s", list_text(p, "origin"),
+			     replaces[0] ? ", instead of the image's " : "", replaces);
+}
+
+static int list_packages(struct session *s)
+{
+	static const struct list_column columns[] = {
+		{ "PACKAGE", .key = "name" },      { "VERSION", .key = "version" },
+		{ "LANGUAGE", .key = "language" }, { "ORIGIN", .put = put_origin },
+		{ "REQUEST", .key = "request" },
+	};
+	_buf_ struct buf path = BUF_INIT(1024);
+
+	url_sandbox(&path, s->o.rest[0], "/packages");
+	return list_show(s, api_json(&s->api, "GET", buf_str(&path), NULL, &s->problem), "packages",
+			 columns, ARRAY_SIZE(columns));
+}
+
 int remote_install(struct session *s)
 {
 	struct install in = { .show = isatty(STDERR_FILENO) && !s->o.json };
 	json_t *requirements = json_array();
-	json_auto_t *body = json_pack("{s:o, s:s}", "packages", requirements, "language",
-				      s->o.lang ? s->o.lang : "python");
+	json_auto_t *body = json_pack("{s:o, s:s, s:o*}", "packages", requirements, "language",
+				      s->o.lang ? s->o.lang : "python", "upgrade",
+				      s->o.upgrade ? json_true() : NULL);
 	int r;
 
+	if (s->o.n_rest == 1)
+		return list_packages(s);
 	lines_init(&in.lines, on_line, &in);
 	for (int i = 1; i < s->o.n_rest; i++)
 		(void)json_array_append_new(requirements, json_string(s->o.rest[i]));

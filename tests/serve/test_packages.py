@@ -109,6 +109,8 @@ def test_tools_of_mcp_and_the_command(index):
     with Box(d) as box:
         p = run("install", box.name, "alpha")
         assert (p.returncode, p.stdout.split("\n")[0]) == (0, "alpha 2.0"), p
+        p = run("install", box.name)
+        assert ["alpha", "2.0", "python", "installed", "alpha"] in [line.split() for line in p.stdout.splitlines()], p
         p = run("install", box.name, "evil")
         assert p.returncode != 0 and "blocked" in p.stderr, p
 

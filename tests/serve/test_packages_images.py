@@ -22,6 +22,7 @@ from process import HANG, wait_until
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WHICH = "import os\nsaid = open('/etc/which').read() if os.path.exists('/etc/which') else 'host'"
 NPM = "/usr/lib/node_modules/npm"
+DIST = "usr/lib/python3/dist-packages/"
 
 
 def pip_layer(root):
@@ -32,6 +33,14 @@ def pip_layer(root):
     shutil.copytree(said.stdout.strip(), root / "usr/lib/python3/dist-packages/pip")
     if os.path.isdir("/usr/share/python-wheels"):
         shutil.copytree("/usr/share/python-wheels", root / "usr/share/python-wheels")
+
+
+def own(name, requires=(), compiled=None):
+    """A package of the image, with metadata as Debian writes it. compiled: the content of its compiled module, which nobody loads."""
+    info = DIST + name + "-1.0.egg-info/"
+    files = {DIST + name + "/__init__.py": "VERSION = '1.0'\n", info + "PKG-INFO": "Metadata-Version: 2.1\nName: %s\nVersion: 1.0\n" % name,
+             info + "requires.txt": "".join(r + "\n" for r in requires), info + "top_level.txt": name + "\n"}
+    return files if compiled is None else {**files, DIST + name + "/_c.so": compiled}
 
 
 def node_layer(root):
@@ -55,6 +64,10 @@ def store():
     s.add("docker.io/library/nopip:1", [s.base, s.python], Env=[PATH])
     s.add("docker.io/library/oldpip:1", [s.base, s.python, s.layer({"usr/lib/python3/dist-packages/pip/__init__.py": "__version__ = '20.3.4'\n"})], Env=[PATH])
     s.add("docker.io/library/nothing:1", [s.base], Env=["PATH=/bin"])
+    numlib = own("numlib", compiled=b"\x7fELF")
+    s.add("docker.io/library/science:1", [s.base, s.python, s.pip, s.layer(
+        numlib, own("framelib", compiled=b"\x7fELF\0numlib.core\0"), own("plotlib", ["numlib<2"]), own("reader", ["numlib"], b"\x7fELF\0xnumlib\0"))], Env=[PATH])
+    s.add("docker.io/library/stuck:1", [s.base, s.python, s.pip, s.layer(numlib, own("lonely", compiled=b"\x7fELF\0numlib\0"))], Env=[PATH])
     yield s
     shutil.rmtree(path, ignore_errors=True)
 
@@ -64,6 +77,11 @@ def index(store, tmp_path_factory):
     files = tmp_path_factory.mktemp("files")
     sdist(files, "homemade", WHICH)
     wheel(files, "plain")
+    wheel(files, "learner", requires=["numlib", "framelib>=1"])
+    wheel(files, "modern", requires=["numlib>=2"])
+    wheel(files, "numlib", "2.0")
+    for name in ("framelib", "plotlib"):
+        wheel(files, name, "2.0", requires=["numlib>=2"])
     tarball(files / "npm", "grown", "1.1.0", bin={"grow": "grow.js"}, files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
     i = Index(tmp_path_factory.mktemp("index"), files, "--image-store", str(store.path))
     yield i
@@ -135,6 +153,61 @@ def test_image_that_can_not_install(index, image, language, words):
         assert box.shell("echo well")["stdout"] == "well\n"
     assert trees(index.daemon) == before
     assert wait_until(lambda: index.daemon.health()["sandboxes"]["live"] == 0)
+
+
+# ---- beside the packages of the image ---------------------------------------------------------------------------------
+
+def origins(r):
+    assert r.status == 200, r
+    return {p["name"]: (p["version"], p["origin"]) for p in r.json["packages"]}
+
+
+def versions(box, *names):
+    r = box.post("/execute", {"code": "import %s; print(%s)" % (", ".join(names), ", ".join(n + ".VERSION" for n in names))}).json
+    return r["stdout"].split() or r["stderr"]
+
+
+def test_packages_of_the_image_are_used(index):
+    """The index has only a newer version of them. A request that they satisfy fetches nothing."""
+    with Box(index.daemon, image="science:1") as box:
+        before = len(index.asked)
+        r = box.post("/packages", {"packages": ["numlib"]})
+        assert origins(r) == {"numlib": ("1.0", "image")} and r.json["files"] == 0 and len(index.asked) == before, r
+        r = box.post("/execute", {"code": "%pip install numlib"}).json
+        assert r["stdout"] == "Already in the image: numlib 1.0\n", r
+        r = box.post("/packages", {"packages": ["learner"]})
+        assert origins(r) == {"learner": ("1.0", "installed"), "numlib": ("1.0", "image"), "framelib": ("1.0", "image")}, r
+        assert versions(box, "learner", "numlib", "framelib") == ["1.0", "1.0", "1.0"]
+        listed = {p["name"]: p for p in box.get("/packages").json["packages"]}
+        assert set(listed) == {"learner", "numlib", "framelib"} and all(p["active"] and p["request"] == "learner" for p in listed.values()), listed
+        r = box.post("/packages", {"packages": ["numlib>=2"]})
+        assert {n: v for n, (v, _) in origins(r).items()} == {"numlib": "2.0", "framelib": "2.0", "plotlib": "2.0", "learner": "1.0"}, "with all that uses it"
+        assert {p["version"] for p in box.get("/packages").json["packages"] if p["name"] == "numlib" and p["active"]} == {"2.0"}
+        r = box.post("/packages", {"packages": ["numlib<2", "modern"]})
+        assert (r.status, r.error["code"]) == (409, "package_conflict") and "modern 1.0 depends on numlib>=2" in r.error["message"], r
+
+
+def test_packages_of_the_image_that_would_break_come_along(index):
+    """framelib is built for the old numlib, which its metadata does not tell; plotlib requires it. reader works with any."""
+    new = {"numlib": ("2.0", "installed"), "framelib": ("2.0", "installed"), "plotlib": ("2.0", "installed")}
+    with Box(index.daemon, image="science:1") as box, Box(index.daemon, image="science:1") as other:
+        r = box.post("/packages", {"packages": ["modern"]})
+        assert origins(r) == {"modern": ("1.0", "installed"), **new}, r
+        assert versions(box, "modern", "numlib", "framelib", "plotlib", "reader") == ["1.0", "2.0", "2.0", "2.0", "1.0"]
+        assert {p["name"]: p.get("replaces") for p in box.get("/packages").json["packages"]} == {"modern": None, **dict.fromkeys(new, "1.0")}
+        assert versions(other, "numlib") == ["1.0"]
+        r = other.post("/execute", {"code": "%pip install -U numlib"}).json
+        assert all(n + " 2.0" in r["stdout"] for n in new) and "numlib was imported before" in r["stdout"], r
+        assert other.exec("python3", "-c", "import numlib, plotlib; print(numlib.VERSION, plotlib.VERSION)")["stdout"] == "2.0 2.0\n"
+
+
+def test_package_of_the_image_that_no_version_can_follow(index):
+    before = trees(index.daemon)
+    with Box(index.daemon, image="stuck:1") as box:
+        r = box.post("/packages", {"packages": ["modern"]})
+        assert (r.status, r.error["code"]) == (409, "package_conflict"), r
+        assert all(w in r.error["message"] for w in ("numlib 2.0", "lonely 1.0", "built for numlib 1.0")), r
+    assert trees(index.daemon) == before
 
 
 @pytest.mark.slow

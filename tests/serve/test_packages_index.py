@@ -5,6 +5,7 @@ The indexes are on loopback, and no daemon here has --egress-private: only an in
 """
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from package_lib import install, pages, registry, tarball, wheel
 from process import BIN, wait_until
 from serve_lib import Daemon, clean_env
 
-HOST, OTHER = "index.test", "other.test"
+HOST, OTHER, FILES = "index.test", "other.test", "files.other.test"
 USER, PASSWORD, TOKEN = "buyer", "pa:ss@wo/rd", "npm_0123456789abcdefghijklmnopqrstuv"
 BASIC = "Basic " + base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode()).decode()
 QUOTED = "%s:%s" % (USER, PASSWORD.replace(":", "%3A").replace("@", "%40").replace("/", "%2F"))
@@ -38,10 +39,15 @@ class World:
         pages(files)
         self.cert = certificate(where, HOST, "127.0.0.1", "localhost")
         self.plain = Web(directory=files)
+        for name, host in (("far", FILES), ("bare", "127.0.0.1")):  # the index keeps these on another server
+            digest = hashlib.sha256(wheel(files, name).read_bytes()).hexdigest()
+            (files / "simple" / name).mkdir()
+            (files / "simple" / name / "index.html").write_text(
+                '<a href="http://%s:%d/%s-1.0-py3-none-any.whl#sha256=%s">%s-1.0-py3-none-any.whl</a>\n' % (host, self.plain.port, name, digest, name))
         self.secret = Web(directory=files, tls=self.cert, auth=(BASIC, "Bearer " + TOKEN))
         tarball(files / "npm", "grown")
         registry(files / "npm", "https://%s:%d/npm" % (HOST, self.secret.port))
-        self.dns = Resolver({HOST: ["127.0.0.1"], OTHER: ["127.0.0.1"]})
+        self.dns = Resolver({HOST: ["127.0.0.1"], OTHER: ["127.0.0.1"], FILES: ["127.0.0.1"]})
         self.home = where / "home"
         self.home.mkdir()
 
@@ -107,6 +113,18 @@ def test_index_without_a_name(tmp_path, world, host):
         r = install(d, "beta", session_id="s")
         assert r.status == 200, r
         assert d.post("/execute", {"code": "import beta; print(beta.VERSION)", "session_id": "s"}).json["stdout"] == "1.0\n"
+
+
+def test_files_of_the_index_at_another_host(tmp_path, world):
+    """The error names the host, and the option that helps; with it, the host may be at a private address as well."""
+    url = "http://%s:%d/simple" % (HOST, world.plain.port)
+    with serve(tmp_path, world, "--pip-index", url) as d:
+        for name, words in (("far", FILES + ", a host that the fetcher may not reach"), ("bare", "leads to 127.0.0.1")):
+            r = install(d, name, session_id="s")
+            assert (r.status, r.error["code"]) == (502, "index_unavailable"), r
+            assert words in r.error["message"] and "--package-host" in r.error["hint"], r
+    with serve(tmp_path, world, "--pip-index", url, "--package-host", "%s:%d" % (FILES, world.plain.port)) as d:
+        assert install(d, "far", session_id="s").status == 200
 
 
 @pytest.mark.parametrize("host,names", [(HOST, 1), ("127.0.0.1", 0)])

@@ -135,6 +135,12 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 	struct request_context *v = context_of(x);
 	bool stream = json_is_true(json_object_get(v->fields, "stream"));
 	enum stream_format format = stream_format_of(x, stream);
+	const struct install_request q = {
+		.eco = eco,
+		.requirements = requirements,
+		.version = version,
+		.upgrade = json_is_true(json_object_get(v->fields, "upgrade")),
+	};
 	struct waiter *w = calloc(1, sizeof(*w));
 	struct refusal why;
 
@@ -146,8 +152,7 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 		return;
 	}
 	w->pip = pip;
-	w->in = install_begin(v->server->services->packages, s, v->owner, eco, requirements,
-			      version, &ops, w, &why);
+	w->in = install_begin(v->server->services->packages, s, v->owner, &q, &ops, w, &why);
 	if (!w->in) {
 		stream_log_unref(w->log);
 		free(w);

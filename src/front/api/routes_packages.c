@@ -39,7 +39,8 @@ const struct route routes_packages[] = {
 		    BAD_PACKAGE(" unsupported_language"), INSTALL_FAILURES) },
 	{ "GET", SANDBOX "/packages", "packages", FOR_SANDBOX(handle_packages_list),
 	  OPERATION("list_packages", "List packages of a sandbox",
-		    "Those that were installed into it, or for all of its owner's.",
+		    "Those that were installed into it, or for all of its owner's, and those of its "
+		    "image that they use; the latest request first.",
 		    FIELDS(SANDBOX_PARAM)),
 	  RESPONSES(RESPONSE(200, "PackageList", "The installed packages."), NO_SANDBOX) },
 	{ 0 },

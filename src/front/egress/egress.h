@@ -93,6 +93,8 @@ void egress_free(struct sandbox *s);
  */
 void egress_change(struct sandbox *s, json_t *list, struct egress_change *w);
 
+/* egress_last() - The last refusal or failure since @since_ns; NULL: none. */
+const struct egress_note *egress_last(const struct sandbox *s, uint64_t since_ns);
 /*
  * egress_hint() - The last refusal since @since_ns, for a person to act on. @looks: the output
  * looks as if a host was not found; then there is a hint without a refusal, too. False: none.

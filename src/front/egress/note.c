@@ -125,6 +125,15 @@ void egress_event(struct gate_link *l, uint32_t id, const struct gate_event *ev)
 	}
 }
 
+const struct egress_note *egress_last(const struct sandbox *s, uint64_t since_ns)
+{
+	const struct egress *g = s->egress;
+	const struct egress_note *n = g && g->n_notes ? &g->notes[(g->n_notes - 1) % EGRESS_NOTES] :
+							NULL;
+
+	return n && n->at_ns >= since_ns && n->host[0] ? n : NULL;
+}
+
 /* There was no refusal, perhaps because there is no gate, but the output looks so. */
 static void guess(const struct sandbox *s, char *text, size_t size)
 {
@@ -145,11 +154,9 @@ static void guess(const struct sandbox *s, char *text, size_t size)
 
 bool egress_hint(const struct sandbox *s, uint64_t since_ns, bool looks, char *text, size_t size)
 {
-	const struct egress *g = s->egress;
-	const struct egress_note *n = g && g->n_notes ? &g->notes[(g->n_notes - 1) % EGRESS_NOTES] :
-							NULL;
+	const struct egress_note *n = egress_last(s, since_ns);
 
-	if (!n || n->at_ns < since_ns || !n->host[0]) {
+	if (!n) {
 		if (looks)
 			guess(s, text, size);
 		return looks;

@@ -42,8 +42,10 @@ static void write_packages(const struct install *in, struct json *j, struct mcp_
 		json_object_begin(j);
 		json_member_str(j, "name", name);
 		json_member_str(j, "version", version);
+		json_member_str(j, "origin", closure_of_image(p) ? "image" : "installed");
 		json_object_end(j);
-		(void)buf_printf(&list->text, "%s%s %s", list->n ? ", " : "", name, version);
+		(void)buf_printf(&list->text, "%s%s %s%s", list->n ? ", " : "", name, version,
+				 closure_of_image(p) ? " (of the image)" : "");
 		(void)mcp_list_next(list);
 	}
 	json_array_end(j);
@@ -141,8 +143,14 @@ static void install(struct mcp_call *c, json_t *args)
 		return;
 	}
 	w->c = c;
-	w->in = install_begin(c->mcp->services->packages, s, c->owner, eco, requirements,
-			      json_string_value(json_object_get(args, "version")), &ops, w, &why);
+	const struct install_request q = {
+		.eco = eco,
+		.requirements = requirements,
+		.version = json_string_value(json_object_get(args, "version")),
+		.upgrade = json_is_true(json_object_get(args, "upgrade")),
+	};
+
+	w->in = install_begin(c->mcp->services->packages, s, c->owner, &q, &ops, w, &why);
 	json_decref(requirements);
 	if (!w->in) {
 		free(w);
@@ -158,7 +166,7 @@ static const char schema[] =
 	"\"message\":{\"type\":\"string\"},\"installed_version\":{\"type\":\"string\"},"
 	"\"installation_time\":{\"type\":\"number\",\"description\":\"seconds\"},"
 	"\"language\":{\"type\":\"string\"},\"cached\":{\"type\":\"boolean\"},"
-	"\"packages\":{\"type\":\"array\",\"description\":\"all that was installed for it\"},"
+	"\"packages\":{\"type\":\"array\",\"description\":\"all that was installed for it, and those of the image that it uses\"},"
 	"\"truncated\":{\"type\":\"boolean\",\"description\":\"packages is not all of them\"}},"
 	"\"required\":[\"success\",\"message\",\"installed_version\",\"installation_time\"]}";
 

@@ -141,6 +141,10 @@ const struct operation operation_run_shell_tool = {
 #define TOOL_VERSION_FIELD                                                                         \
 	FIELD(IN_TOOL, STRING, "version", 1, 64, "As in 2.31.0; the newest when it is left out.")
 
+#define UPGRADE_FIELD                                                                              \
+	FLAG_FIELD(IN_BODY | IN_TOOL, "upgrade", "false",                                          \
+		   "Install the newest version, also if the image has one that would do.")
+
 const struct operation operation_pip_install = {
 	.name = "pip_install",
 	.summary = "Install a Python package",
@@ -163,7 +167,7 @@ const struct operation operation_pip_install = {
 		      IS_NAME, .example = "\"analysis-1\"",
 		      .tool_description = "For this session alone. Without it: for all of yours of "
 					  "the daemon's own image, now and later."),
-		PROGRESS_FIELD),
+		UPGRADE_FIELD, PROGRESS_FIELD),
 };
 
 const struct operation operation_install_packages = {
@@ -187,5 +191,5 @@ const struct operation operation_install_packages = {
 		FIELD(IN_BODY | IN_TOOL, STRING, "language", 1, 32,
 		      "python (from the python index) or javascript (from the npm registry).",
 		      .example = "\"python\"", .fallback = "\"python\""),
-		PROGRESS_FIELD),
+		UPGRADE_FIELD, PROGRESS_FIELD),
 };

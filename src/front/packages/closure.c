@@ -60,14 +60,21 @@ static json_t *take_one(enum ecosystem eco, const json_t *p)
 {
 	const char *said = closure_text(p, "name");
 	const char *version = closure_text(p, "version");
+	const char *replaces = closure_text(p, "replaces");
 	char name[PACKAGE_NAME_MAX + 1], hash[HASH_MAX];
+	json_t *one;
 
 	if (!said || !version || requirement_name(eco, said, name) ||
 	    !is_plain(version, 1, PACKAGE_VERSION_MAX) || !take_hash(p, hash, sizeof(hash)))
 		return NULL;
-	return json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "version", version, "hash",
-			 hash, "built", json_is_true(json_object_get(p, "built")), "needs",
-			 take_needs(eco, json_object_get(p, "needs")));
+	one = json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "version", version, "hash", hash,
+			"built", json_is_true(json_object_get(p, "built")), "needs",
+			take_needs(eco, json_object_get(p, "needs")));
+	if (json_is_true(json_object_get(p, "image")))
+		(void)json_object_set_new(one, "image", json_true());
+	else if (replaces && is_plain(replaces, 1, PACKAGE_VERSION_MAX))
+		(void)json_object_set_new(one, "replaces", json_string(replaces));
+	return one;
 }
 
 json_t *closure_take(enum ecosystem eco, const json_t *said)
@@ -90,7 +97,7 @@ json_t *closure_take(enum ecosystem eco, const json_t *said)
 	return ret;
 }
 
-const char *closure_version(const json_t *closure, const char *name)
+const json_t *closure_find(const json_t *closure, const char *name)
 {
 	size_t i;
 	json_t *p;
@@ -98,19 +105,45 @@ const char *closure_version(const json_t *closure, const char *name)
 	json_array_foreach((json_t *)closure, i, p)
 	{
 		if (strcmp(closure_text(p, "name"), name) == 0)
-			return closure_text(p, "version");
+			return p;
 	}
 	return NULL;
 }
 
-void closure_json(const json_t *p, const char *language, struct json *j)
+const char *closure_version(const json_t *closure, const char *name)
 {
-	json_object_begin(j);
+	return closure_text(closure_find(closure, name), "version");
+}
+
+bool closure_of_image(const json_t *p)
+{
+	return json_is_true(json_object_get(p, "image"));
+}
+
+size_t closure_fetched(const json_t *closure)
+{
+	size_t i, n = 0;
+	json_t *p;
+
+	json_array_foreach((json_t *)closure, i, p)
+	{
+		n += !closure_of_image(p);
+	}
+	return n;
+}
+
+const char *closure_pin(const json_t *closure, const char *name)
+{
+	return closure_fetched(closure) ? closure_version(closure, name) : NULL;
+}
+
+void closure_members(const json_t *p, struct json *j)
+{
 	json_member_str(j, "name", closure_text(p, "name"));
 	json_member_str(j, "version", closure_text(p, "version"));
 	json_member_str(j, "hash", closure_text(p, "hash"));
 	json_member_bool(j, "built", json_is_true(json_object_get(p, "built")));
-	if (language)
-		json_member_str(j, "language", language);
-	json_object_end(j);
+	json_member_str(j, "origin", closure_of_image(p) ? "image" : "installed");
+	if (closure_text(p, "replaces"))
+		json_member_str(j, "replaces", closure_text(p, "replaces"));
 }

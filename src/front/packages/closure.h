@@ -9,6 +9,8 @@
 #define CAISSON_FRONT_PACKAGES_CLOSURE_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "front/packages/requirement.h"
 
@@ -18,16 +20,28 @@ struct json;
 #define CLOSURE_NEEDS_MAX 200u
 
 /*
- * closure_take() - An array of {name, version, hash, built, needs}, names canonical, from the
- * fetcher's report. NULL: the report is malformed, or there is no memory. Pure.
+ * closure_take() - An array of {name, version, hash, built, needs} and perhaps image or replaces,
+ * names canonical, from the fetcher's report. NULL: the report is malformed, or there is no memory.
+ * Pure.
+ *
+ * image (true): a package that the image has and the others use; nothing of it is fetched.
+ * replaces: the version that the image has, which the fetched package hides.
  */
 json_t *closure_take(enum ecosystem eco, const json_t *said);
 
 /* closure_text() - A member of a package, or NULL. */
 const char *closure_text(const json_t *p, const char *key);
-/* closure_version() - Of the package @name, or NULL. */
+/* closure_find() - The package @name; closure_version() - its version. NULL: no such package. */
+const json_t *closure_find(const json_t *closure, const char *name);
 const char *closure_version(const json_t *closure, const char *name);
-/* closure_json() - Write a package as an object. @language: NULL leaves that member out. */
-void closure_json(const json_t *p, const char *language, struct json *j);
+/* closure_pin() - The version of @name that the fetched packages of @closure were resolved with;
+ * NULL: none, or nothing was fetched. */
+const char *closure_pin(const json_t *closure, const char *name);
+/* closure_of_image() - Whether the package is the image's own. */
+bool closure_of_image(const json_t *p);
+/* closure_fetched() - The number of packages that are not. */
+size_t closure_fetched(const json_t *closure);
+/* closure_members() - Write a package as members of an object. */
+void closure_members(const json_t *p, struct json *j);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "front/egress/egress.h"
 #include "front/packages/closure.h"
 #include "front/packages/install_int.h"
 #include "front/packages/package_rules.h"
@@ -38,7 +39,7 @@ static void clean(char to[TEXT_MAX + 1], const char *s)
 			to[i] = '?';
 }
 
-/* The operator's policy file, for each package. */
+/* The operator's policy file, for each fetched package. */
 static int judge_all(const struct install *in, struct refusal *why)
 {
 	size_t i;
@@ -46,7 +47,8 @@ static int judge_all(const struct install *in, struct refusal *why)
 
 	json_array_foreach(in->closure, i, p)
 	{
-		if (policy_package(in->packages->sandboxes->admission, in->owner,
+		if (!closure_of_image(p) &&
+		    policy_package(in->packages->sandboxes->admission, in->owner,
 				   closure_text(p, "name"), why) < 0)
 			return -1;
 	}
@@ -64,6 +66,11 @@ static void on_closure(struct install *in, const json_t *said)
 				  "the fetcher's report on '%s' is malformed", in->first);
 		return;
 	}
+	if (json_is_true(json_object_get(said, "recalled")) && install_widen(in) < 0) {
+		(void)refusal_no_memory(&why);
+		install_fail(in, &why);
+		return;
+	}
 	clean(installer, closure_text(said, "installer"));
 	(void)snprintf(in->installer, sizeof(in->installer), "%.31s", installer);
 	if (rules_closure(&in->packages->daemon->config, in->closure, in->packages->pins, &why) <
@@ -73,6 +80,34 @@ static void on_closure(struct install *in, const json_t *said)
 		return;
 	}
 	(void)command_input(&in->command, "go\n", 3);
+}
+
+#define CHECK_INDEX                                                                                \
+	"try again later; an operator checks --pip-index or --npm-registry, and --package-host "   \
+	"for files on another host or port"
+
+/* The index did not answer: the gate may know why. Whether it does. */
+static bool explain_by_gate(struct install *in)
+{
+	const struct egress_note *n = in->fetcher ? egress_last(in->fetcher, in->began_ns) : NULL;
+
+	if (n && n->kind == GATE_NAME_REFUSED)
+		install_fail_text(
+			in, REFUSAL_BAD_ANSWER, "index_unavailable",
+			"if the index keeps its files there, the operator adds that host with --package-host; it may be at a private address",
+			"'%.60s': the index leads to %.100s, a host that the fetcher may not reach",
+			in->first, n->host);
+	else if (n && n->kind == GATE_REFUSED)
+		install_fail_text(
+			in, REFUSAL_BAD_ANSWER, "index_unavailable",
+			"the index and the hosts of --package-host may be at private addresses, but not at link-local ones or metadata services",
+			"'%.60s': the connection to %.100s:%u was refused: %.100s", in->first,
+			n->host, n->port, n->why);
+	else if (n && n->kind == GATE_FAILED)
+		install_fail_text(in, REFUSAL_BAD_ANSWER, "index_unavailable", CHECK_INDEX,
+				  "'%.60s': the connection to %.100s:%u failed: %.100s", in->first,
+				  n->host, n->port, n->why);
+	return in->ended;
 }
 
 /* The fetcher's errors, and what a client gets for each. */
@@ -88,9 +123,7 @@ static void on_error(struct install *in, const json_t *said)
 		  REFUSAL_INVALID },
 		{ "conflict", "package_conflict", "ask for versions that fit together",
 		  REFUSAL_CONFLICT },
-		{ "index_unavailable", "index_unavailable",
-		  "try again later; an operator checks --pip-index or --npm-registry",
-		  REFUSAL_BAD_ANSWER },
+		{ "index_unavailable", "index_unavailable", CHECK_INDEX, REFUSAL_BAD_ANSWER },
 		{ "too_big", "package_too_big", "the operator's limit: --package-size",
 		  REFUSAL_TOO_LARGE },
 		{ "build_failed", "build_failed", "a version that has a wheel needs no build",
@@ -114,12 +147,14 @@ static void on_error(struct install *in, const json_t *said)
 		install_no_tool(in, "%.150s", text);
 		return;
 	}
+	if (code && strcmp(code, "index_unavailable") == 0 && explain_by_gate(in))
+		return;
 	for (size_t i = 0; code && i < ARRAY_SIZE(known); i++)
 		if (strcmp(known[i].said, code) == 0) {
 			bool show = strcmp(code, "build_failed") == 0;
 
 			install_fail_text(in, known[i].kind, known[i].code, known[i].hint,
-					  "'%.60s': %.150s%s%s", in->first, text,
+					  "'%.60s': %.*s%s%s", in->first, show ? 100 : 200, text,
 					  show ? "; its log ends with: " : "", show ? log : "");
 			return;
 		}

@@ -136,12 +136,13 @@ static json_t *task_of(const struct install *in)
 	bool index = index_of(c, (enum index_kind)in->eco, &u);
 	bool looked = index && is_looked_into(&u, in->fetcher->spec.secrets);
 
-	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language",
+	return json_pack("{s:s, s:O, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b, s:b}", "language",
 			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
-			 in->constraints, "index", index ? u.inside : NULL, "certs",
-			 looked ? TRUST_PATH : NULL, "dir",
+			 in->constraints, "recalled", in->recalled, "index",
+			 index ? u.inside : NULL, "certs", looked ? TRUST_PATH : NULL, "dir",
 			 in->eco == ECO_PYTHON && in->packages->dir_fd >= 0 ? PACKAGES_DIR : NULL,
-			 "build", !c->package_wheels_only, "scripts", c->npm_scripts);
+			 "build", !c->package_wheels_only, "scripts", c->npm_scripts, "upgrade",
+			 in->upgrade);
 }
 
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why)

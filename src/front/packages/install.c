@@ -45,6 +45,7 @@ static void free_install(struct install *in)
 	LIST_DROP(in->packages->installs, in);
 	json_decref(in->requirements);
 	json_decref(in->constraints);
+	json_decref(in->recalled);
 	json_decref(in->closure);
 	buf_free(&in->line);
 	image_release(in->image);
@@ -380,8 +381,8 @@ static void enlist(struct install *in)
 }
 
 struct install *install_begin(struct packages *packages, struct sandbox *s, const char *owner,
-			      enum ecosystem eco, const json_t *requirements, const char *version,
-			      const struct install_ops *ops, void *arg, struct refusal *why)
+			      const struct install_request *q, const struct install_ops *ops,
+			      void *arg, struct refusal *why)
 {
 	struct install *in = calloc(1, sizeof(*in));
 
@@ -394,7 +395,8 @@ struct install *install_begin(struct packages *packages, struct sandbox *s, cons
 	image_hold(in->image);
 	in->ops = ops;
 	in->arg = arg;
-	in->eco = eco;
+	in->eco = q->eco;
+	in->upgrade = q->upgrade;
 	in->began_ns = clock_now_ns();
 	buf_init(&in->line, LINE_MAX_BYTES);
 	random_id(in->id);
@@ -404,7 +406,7 @@ struct install *install_begin(struct packages *packages, struct sandbox *s, cons
 		(void)snprintf(in->sandbox_id, sizeof(in->sandbox_id), "%s", s->id);
 	}
 	enlist(in);
-	if (install_take(in, requirements, version, why) < 0) {
+	if (install_take(in, q->requirements, q->version, why) < 0) {
 		metric_package(why->kind == REFUSAL_FORBIDDEN ? "blocked" : "unsupported");
 		free_install(in);
 		return NULL;
@@ -416,6 +418,7 @@ struct install *install_begin(struct packages *packages, struct sandbox *s, cons
 		return in;
 	}
 	install_constrain(in, s);
+	install_recall(in, s);
 	if (fetcher_may(in, why) < 0 || admit(in, why) < 0 || fetch(in, why) < 0) {
 		metric_package("failed");
 		free_install(in);

@@ -37,6 +37,13 @@ struct install_progress {
 	unsigned int done, total;
 };
 
+struct install_request {
+	enum ecosystem eco;
+	const json_t *requirements; /* an array of strings */
+	const char *version;        /* of the only one, or NULL */
+	bool upgrade;               /* the newest version, also where the image has one */
+};
+
 struct install_ops {
 	void (*progress)(struct install *in, const struct install_progress *p); /* may be NULL */
 	void (*done)(struct install *in); /* the last; it is freed after it */
@@ -53,9 +60,9 @@ struct install {
 	struct image_use *image; /* the packages are made with it, and for it; held */
 	enum ecosystem eco;
 	char first[PACKAGE_NAME_MAX + 1]; /* the first package of the request */
-	json_t *requirements, *constraints;
+	json_t *requirements, *constraints, *recalled;
 	char *request;
-	bool exact;
+	bool exact, upgrade;
 
 	struct sandbox *fetcher; /* the fetcher's; NULL: none, or gone */
 	struct entry hold;
@@ -78,14 +85,12 @@ struct install {
 };
 
 /*
- * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes. @requirements:
- * array of strings;
- * @version: of the only one, or NULL.
+ * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes.
  * Return: the install, whose done will be called; or NULL with @why.
  */
 struct install *install_begin(struct packages *packages, struct sandbox *s, const char *owner,
-			      enum ecosystem eco, const json_t *requirements, const char *version,
-			      const struct install_ops *ops, void *arg, struct refusal *why);
+			      const struct install_request *q, const struct install_ops *ops,
+			      void *arg, struct refusal *why);
 
 /* install_drop() - The client is gone; done is not called any more. */
 void install_drop(struct install *in);

@@ -28,6 +28,13 @@ int install_take(struct install *in, const json_t *requirements, const char *ver
 		 struct refusal *why);
 /* install_constrain() - The packages of @s constrain the new tree. */
 void install_constrain(struct install *in, const struct sandbox *s);
+/*
+ * install_recall() - The request and all earlier ones of @s, where they name other packages: what
+ * is resolved when the constraints forbid the request. install_widen() - That was resolved: the
+ * tree is for all of these words. 0, or -1 without memory.
+ */
+void install_recall(struct install *in, const struct sandbox *s);
+int install_widen(struct install *in);
 
 /* install_rate() - Whether the owner may have something fetched now; counts it. 0, or -1 with
  * @why. */

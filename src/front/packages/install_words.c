@@ -22,6 +22,7 @@
 #include "front/spec/judge.h"
 
 #define HOUR_NS (3600 * CLOCK_NS_PER_S)
+#define UPGRADE " --upgrade"
 
 static int check_configured(const struct packages *packages, enum ecosystem eco,
 			    struct refusal *why)
@@ -47,12 +48,26 @@ static int by_text(const void *a, const void *b)
 	return strcmp(((const struct requirement *)a)->text, ((const struct requirement *)b)->text);
 }
 
-/* The request in one line, by which a tree is found. */
+/* The words in one line, by which a tree is found. NULL without memory. */
+static char *line_of(const struct install *in, const json_t *words)
+{
+	_buf_ struct buf b = BUF_INIT(1u << 16);
+	size_t i;
+	json_t *word;
+
+	json_array_foreach((json_t *)words, i, word)
+	{
+		(void)buf_printf(&b, "%s%s", i ? " " : "", json_string_value(word));
+	}
+	if (in->upgrade)
+		(void)buf_puts(&b, UPGRADE); /* no requirement begins so */
+	return b.err ? NULL : strdup(buf_str(&b));
+}
+
 static int parse(struct install *in, const json_t *requirements, const char *version,
 		 struct refusal *why)
 {
 	static struct requirement all[INSTALL_REQUIREMENTS_MAX];
-	_buf_ struct buf b = BUF_INIT(1u << 16);
 	size_t n = json_array_size(requirements);
 
 	if (n == 0 || n > ARRAY_SIZE(all))
@@ -79,14 +94,13 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 	for (size_t i = 0; i < n; i++) {
 		in->exact &= all[i].exact;
 		(void)json_array_append_new(in->requirements, json_string(all[i].text));
-		(void)buf_printf(&b, "%s%s", i ? " " : "", all[i].text);
 	}
-	in->request = strdup(buf_str(&b));
-	return in->request && !b.err ? 0 : refusal_no_memory(why);
+	in->request = line_of(in, in->requirements);
+	return in->request ? 0 : refusal_no_memory(why);
 }
 
-/* The new tree must agree with the packages of the sandbox: of each package the version of the
- * newest tree, which is the one that is imported. */
+/* The new tree must agree with the packages of the sandbox, and with those of the image that they
+ * use: of each package the version of the newest tree, which is the one that is imported. */
 void install_constrain(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
@@ -99,16 +113,64 @@ void install_constrain(struct install *in, const struct sandbox *s)
 		json_array_foreach(t->eco == in->eco ? t->packages : NULL, i, p)
 		{
 			const char *name = closure_text(p, "name");
+			const char *pin = name ? closure_pin(t->packages, name) : NULL;
 			char line[REQUIREMENT_MAX];
 
-			if (!name || json_object_get(seen, name))
+			if (!pin || json_object_get(seen, name))
 				continue;
 			(void)json_object_set_new(seen, name, json_true());
-			(void)snprintf(line, sizeof(line), "%s==%s", name,
-				       closure_text(p, "version"));
+			(void)snprintf(line, sizeof(line), "%s==%s", name, pin);
 			(void)json_array_append_new(in->constraints, json_string(line));
 		}
 	json_decref(seen);
+}
+
+/* Add the words of @from whose packages are not in @seen yet. */
+static void add_words(enum ecosystem eco, const char *from, json_t *seen, json_t *to)
+{
+	_mem_ char *text = strdup(from);
+	struct requirement r;
+	char *save = NULL;
+
+	for (char *word = text ? strtok_r(text, " ", &save) : NULL; word;
+	     word = strtok_r(NULL, " ", &save)) {
+		if (requirement_parse(eco, word, NULL, &r) || json_object_get(seen, r.name))
+			continue;
+		(void)json_object_set_new(seen, r.name, json_true());
+		(void)json_array_append_new(to, json_string(word));
+	}
+}
+
+void install_recall(struct install *in, const struct sandbox *s)
+{
+	const struct tree_use *at = NULL;
+	const struct tree *t;
+	json_t *seen = json_object(), *word;
+	struct requirement r;
+	size_t i;
+
+	in->recalled = json_copy(in->requirements);
+	json_array_foreach(in->requirements, i, word)
+	{
+		if (!requirement_parse(in->eco, json_string_value(word), NULL, &r))
+			(void)json_object_set_new(seen, r.name, json_true());
+	}
+	while (s && in->eco == ECO_PYTHON && (t = trees_next(in->packages, s, &at)))
+		if (t->eco == in->eco)
+			add_words(in->eco, t->request, seen, in->recalled);
+	json_decref(seen);
+}
+
+int install_widen(struct install *in)
+{
+	char *line = line_of(in, in->recalled);
+
+	if (!line)
+		return -1;
+	free(in->request);
+	in->request = line;
+	in->exact = false;
+	return 0;
 }
 
 int install_take(struct install *in, const json_t *requirements, const char *version,

@@ -33,7 +33,8 @@ static void answer_refusal(struct kernel *s, json_int_t id, const struct refusal
 				   text));
 }
 
-static json_t *names_of(const json_t *packages)
+/* Of the image, or installed. */
+static json_t *names_of(const json_t *packages, bool of_image)
 {
 	json_t *names = json_array(), *p;
 	size_t i;
@@ -42,6 +43,8 @@ static json_t *names_of(const json_t *packages)
 	{
 		char text[PACKAGE_NAME_MAX + PACKAGE_VERSION_MAX + 2];
 
+		if (closure_of_image(p) != of_image)
+			continue;
 		(void)snprintf(text, sizeof(text), "%s %s", closure_text(p, "name"),
 			       closure_text(p, "version"));
 		(void)json_array_append_new(names, json_string(text));
@@ -62,8 +65,10 @@ static void on_done(struct install *in)
 		} else {
 			packages_tell(s, kernel);
 			packages_send(kernel,
-				      json_pack("{s:s, s:I, s:o}", "type", "install_response", "id",
-						a->id, "packages", names_of(in->tree->packages)));
+				      json_pack("{s:s, s:I, s:o, s:o}", "type", "install_response",
+						"id", a->id, "packages",
+						names_of(in->tree->packages, false), "image",
+						names_of(in->tree->packages, true)));
 		}
 	}
 	free(a);
@@ -90,8 +95,13 @@ void packages_request(struct sandbox *s, struct kernel *kernel, const json_t *m)
 	} else if (json_is_array(requirements) && (a = calloc(1, sizeof(*a)))) {
 		*a = (struct asker){ id, kernel->pid, kernel->language->id };
 		kernel->asked_packages = true;
-		if (install_begin(packages_of(s), s, s->owner, ECO_PYTHON, requirements, NULL, &ops,
-				  a, &why))
+		const struct install_request q = {
+			.eco = ECO_PYTHON,
+			.requirements = requirements,
+			.upgrade = json_is_true(json_object_get(m, "upgrade")),
+		};
+
+		if (install_begin(packages_of(s), s, s->owner, &q, &ops, a, &why))
 			return;
 		kernel->asked_packages = false;
 	}

@@ -25,10 +25,10 @@ static void record(const struct install *in)
 	{
 		struct err one = { 0 };
 
-		if (at < sizeof(names) - 1)
+		if (at < sizeof(names) - 1 && !closure_of_image(p))
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
 					       at ? " " : "", closure_text(p, "name"));
-		if (!in->cached &&
+		if (!in->cached && !closure_of_image(p) &&
 		    ledger_record(in->packages->daemon->ledger, &one, "package", in->owner,
 				  in->sandbox, L_STR("id", in->id),
 				  L_STR("name", closure_text(p, "name")),
@@ -65,9 +65,13 @@ void install_message(const struct install *in, char *ret, size_t size)
 {
 	const char *version = closure_version(in->tree->packages, in->first);
 
-	(void)snprintf(ret, size, "%s %s is installed%s%s", in->first, version ? version : "",
-		       in->sandbox[0] ? " in " : "",
-		       in->sandbox[0] ? in->sandbox : " for all of your sandboxes");
+	if (closure_of_image(closure_find(in->tree->packages, in->first)))
+		(void)snprintf(ret, size, "%s %s is there already: the image has it", in->first,
+			       version ? version : "");
+	else
+		(void)snprintf(ret, size, "%s %s is installed%s%s", in->first,
+			       version ? version : "", in->sandbox[0] ? " in " : "",
+			       in->sandbox[0] ? in->sandbox : " for all of your sandboxes");
 }
 
 void install_json(const struct install *in, struct json *j)
@@ -79,7 +83,9 @@ void install_json(const struct install *in, struct json *j)
 	json_array_begin(j);
 	json_array_foreach(in->tree->packages, i, p)
 	{
-		closure_json(p, NULL, j);
+		json_object_begin(j);
+		closure_members(p, j);
+		json_object_end(j);
 	}
 	json_array_end(j);
 	json_member_str(j, "language", ecosystem_name(in->eco));

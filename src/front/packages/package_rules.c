@@ -167,15 +167,17 @@ int rules_closure(const struct config *c, const json_t *closure, const json_t *p
 	size_t i;
 	json_t *p;
 
-	if (json_array_size(closure) > c->package_count)
+	if (closure_fetched(closure) > c->package_count)
 		return refusal_set(ret, REFUSAL_FORBIDDEN, "too_many_packages", "package",
 				   "the operator's limit: --package-count",
 				   "it takes %zu packages, more than may be installed at once",
-				   json_array_size(closure));
+				   closure_fetched(closure));
 	json_array_foreach((json_t *)closure, i, p)
 	{
 		const char *by = needed_by(closure, closure_text(p, "name"));
 
+		if (closure_of_image(p))
+			continue;
 		if (check_lists(c, closure_text(p, "name"), by, ret) < 0 ||
 		    (pins && check_pin(pins, p, by, ret) < 0))
 			return -1;

@@ -22,8 +22,8 @@ struct refusal;
 int rules_name(const struct config *c, enum ecosystem eco, const char *name, struct refusal *ret);
 
 /*
- * rules_closure() - Whether all of a closure (closure.h) may be installed: by the operator's lists,
- * its number, and its pins.
+ * rules_closure() - Whether all fetched packages of a closure (closure.h) may be installed: by the
+ * operator's lists, their number, and the pins.
  * @pins: "name==version" to a hash, or NULL: no pins
  * Return: 0, or -1 with @ret.
  */

@@ -313,6 +313,49 @@ void packages_tell(struct sandbox *s, struct kernel *kernel)
 				paths_of(s, eco, modules), "env", env ? env : json_object()));
 }
 
+static bool has(const struct tree *t, const char *name, bool of_image)
+{
+	size_t i;
+	json_t *p;
+
+	json_array_foreach(t->packages, i, p)
+	{
+		if (closure_of_image(p) == of_image && strcmp(closure_text(p, "name"), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether @p of @t is the one that code imports. Of installed packages it is that of the newest
+ * tree, and every tree comes before the image.
+ */
+static bool is_active(const struct sandbox *s, const struct tree *t, const json_t *p)
+{
+	const struct tree_use *at = NULL;
+	const struct tree *other;
+
+	while ((other = trees_next(packages_of(s), s, &at))) {
+		if (other == t && !closure_of_image(p))
+			return true;
+		if (other->eco == t->eco && has(other, closure_text(p, "name"), false))
+			return false;
+	}
+	return true;
+}
+
+/* Whether a newer tree than @t lists the same package of the image. */
+static bool is_listed(const struct sandbox *s, const struct tree *t, const json_t *p)
+{
+	const struct tree_use *at = NULL;
+	const struct tree *other;
+
+	while (closure_of_image(p) && (other = trees_next(packages_of(s), s, &at)) && other != t)
+		if (other->eco == t->eco && has(other, closure_text(p, "name"), true))
+			return true;
+	return false;
+}
+
 void packages_json(const struct sandbox *s, struct json *j)
 {
 	const struct tree_use *at = NULL;
@@ -324,7 +367,14 @@ void packages_json(const struct sandbox *s, struct json *j)
 	while ((t = trees_next(packages_of(s), s, &at)))
 		json_array_foreach(t->packages, i, p)
 		{
-			closure_json(p, ecosystem_name(t->eco), j);
+			if (is_listed(s, t, p))
+				continue;
+			json_object_begin(j);
+			closure_members(p, j);
+			json_member_str(j, "language", ecosystem_name(t->eco));
+			json_member_str(j, "request", t->request);
+			json_member_bool(j, "active", is_active(s, t, p));
+			json_object_end(j);
 		}
 	json_array_end(j);
 }

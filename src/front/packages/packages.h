@@ -80,7 +80,8 @@ json_t *packages_paths(const struct sandbox *s, enum ecosystem eco);
 json_t *packages_env(const struct sandbox *s);
 /* packages_health() - Object: of each language the index, without credentials, and its origin. */
 void packages_health(const struct packages *packages, struct json *j);
-/* packages_json() - Array of the packages of @s: name, version, hash, language. */
+/* packages_json() - Array of the packages that were installed for @s, and those of its image that
+ * they use: closure_members(), language, request, active. */
 void packages_json(const struct sandbox *s, struct json *j);
 
 #endif

@@ -21,7 +21,7 @@
 #include "front/support/time_text.h"
 #include "store/store.h"
 
-#define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* a request without a version: of the last day */
+#define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* a result that may change: of the last day */
 
 void trees_complain(const struct err *e)
 {
@@ -195,26 +195,42 @@ struct tree *trees_add(struct packages *packages, const struct install *in,
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
+/* The version of a python package that the packages of @s use: that of its newest tree. */
+static const char *version_in(const struct packages *packages, const struct sandbox *s,
+			      const char *name)
+{
+	const struct tree_use *at = NULL;
+	const struct tree *t;
+	const char *have = NULL;
+
+	while (!have && (t = trees_next(packages, s, &at)))
+		have = t->eco == ECO_PYTHON ? closure_pin(t->packages, name) : NULL;
+	return have;
+}
+
 /* An interpreter can have one version of a package. In javascript trees are independent. */
 static bool agrees(const struct packages *packages, const struct tree *t, const struct sandbox *s)
 {
-	const struct tree_use *at = NULL;
-	const struct tree *other;
 	size_t i;
 	json_t *p;
 
-	while (t->eco == ECO_PYTHON && s && (other = trees_next(packages, s, &at)))
-		json_array_foreach(t->packages, i, p)
-		{
-			const char *name = closure_text(p, "name");
-			const char *have = other->eco == t->eco && name ?
-						   closure_version(other->packages, name) :
-						   NULL;
+	json_array_foreach(t->eco == ECO_PYTHON && s ? t->packages : NULL, i, p)
+	{
+		const char *name = closure_text(p, "name");
+		const char *have = name ? version_in(packages, s, name) : NULL;
 
-			if (have && strcmp(have, closure_text(p, "version")) != 0)
-				return false;
-		}
+		if (have && strcmp(have, closure_text(p, "version")) != 0)
+			return false;
+	}
 	return true;
+}
+
+/* A tree that leans on packages of an image without a digest may miss them when that image changes
+ * (host, with each upgrade of the machine). */
+static bool is_lasting(const struct tree *t, const struct image_use *image)
+{
+	return t->exact &&
+	       (image->digest[0] || closure_fetched(t->packages) == json_array_size(t->packages));
 }
 
 struct tree *trees_find(const struct install *in, const struct sandbox *s)
@@ -222,7 +238,7 @@ struct tree *trees_find(const struct install *in, const struct sandbox *s)
 	uint64_t now = time_now_ms();
 
 	for (struct tree *t = in->packages->trees.all; t; t = t->next)
-		if (is_for(t, in) && (t->exact || now < t->created_ms + FRESH_MS) &&
+		if (is_for(t, in) && (is_lasting(t, in->image) || now < t->created_ms + FRESH_MS) &&
 		    agrees(in->packages, t, s))
 			return t;
 	return NULL;

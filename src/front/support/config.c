@@ -132,8 +132,8 @@ static const struct option_row rows[] = {
 	{ "--npm-registry", NULL, "URL", OPTION_TEXT, AT(npm_registry), .check = config_check_index,
 	  .help = "registry of javascript packages, or none (that of this machine's npm, else "
 		  "npmjs.org)" },
-	{ "--package-host", NULL, "NAME", OPTION_COMMAS, AT(package_hosts),
-	  .check = config_check_host, .max = LIST_ITEMS,
+	{ "--package-host", NULL, "NAME[:PORT]", OPTION_COMMAS, AT(package_hosts),
+	  .check = config_check_server, .max = LIST_ITEMS,
 	  .help = "additional host that serves files of the index; may be repeated" },
 	{ "--package-dir", NULL, "DIR", OPTION_PATH, AT(package_dir),
 	  .help = "directory of wheels and sdists, in addition to the index or instead of it" },

@@ -177,6 +177,18 @@ int config_check_host(const char *s, struct err *e)
 		s);
 }
 
+int config_check_server(const char *s, struct err *e)
+{
+	struct origin o;
+
+	if (origin_parse_host(s, &o) && !o.is_address)
+		return 0;
+	return err_say(e, -EINVAL,
+		       "'%.64s' is not the name of a server: as in files.example, or with a port "
+		       "other than 80 and 443, files.example:8443",
+		       s);
+}
+
 int config_check_origin(const char *s, struct err *e)
 {
 	struct origin o;

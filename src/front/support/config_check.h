@@ -25,6 +25,7 @@ int config_check_url(const char *v, struct err *e);    /* http:// or https://, w
 int config_check_index(const char *v, struct err *e);  /* URL of a package index, or none */
 int config_check_module(const char *v, struct err *e); /* python module as `import` takes it */
 int config_check_host(const char *v, struct err *e);   /* without a port */
+int config_check_server(const char *v, struct err *e); /* a name, perhaps with a port */
 int config_check_origin(const char *v, struct err *e); /* scheme://host[:port] */
 int config_check_net(const char *v, struct err *e);    /* range of addresses */
 int config_check_package(const char *v, struct err *e); /* name of a python package */

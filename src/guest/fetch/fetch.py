@@ -4,13 +4,19 @@
 The front starts it with one JSON argument; it reports its work as JSON lines on stdout:
 
     {"event": "progress", "text": ...}        a step is in progress; with "done" and "total" once the number is known
-    {"event": "closure", "packages": [...], "installer": ...}
+    {"event": "closure", "packages": [...], "installer": ..., "recalled": ...}
                                               the packages to install; then it waits for a line on stdin: "go"
     {"event": "done"}                         the tree is complete in SITE
     {"event": "error", "code": ..., "message": ..., "log": ...}   it failed, and why
 
 After a package was built, that package may have written any of these lines: the front treats all of them as data.
 No code of a package runs before its wheel is known to be missing: wheels come first, for the whole closure.
+
+The closure also has the packages of the image that the request leads to ("image": true): they stay where they are, and
+nothing of them is fetched. image_packages.py says which ones cannot stay. In a cell both files are one (tools/inline-py.py).
+
+"constraints" are the packages that the sandbox has already. If they forbid the request, it is resolved together with the
+earlier requests of the sandbox instead, which "recalled" has: the new tree then replaces the earlier ones.
 """
 import base64
 import hashlib
@@ -26,6 +32,8 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+
+from image_packages import ImagePackages, active_names, canonical, names_of
 
 SITE = "/tmp/site"
 HOME = "/tmp/fetch"
@@ -110,6 +118,13 @@ UV_MEANINGS = (
 )
 
 
+# The words of pip and uv that explain an error, some errors better than others; a server that has no name.
+SENTENCE = r"(?:ERROR|error|cause)[: ]+((?:No matching|Could not find|THESE|Failed|Cannot|Because).{0,200})"
+EXPLAINED = {"index_unavailable": r"((?:HTTPS?Connection|[45]\d\d (?:Client|Server) Error).{0,160})",
+             "conflict": r"conflict is caused by:\s+((?:.+\n)+)"}
+ADDRESS = r"(?:host='|for url \(https?://)(\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f:]+\]?)[':/]"
+
+
 def failed(log, meanings=MEANINGS):
     """The error that a log reports."""
     for code, pattern, text in meanings:
@@ -117,9 +132,12 @@ def failed(log, meanings=MEANINGS):
             break
     else:
         code, text = "install_failed", "the package could not be installed"
-    match = (re.search(r"(?:ERROR|error|cause)[: ]+((?:No matching|Could not find|THESE|Failed|Cannot|Because).{0,200})", log)
-             if code != "index_unavailable" else re.search(r"((?:HTTPS?Connection|[45]\d\d (?:Client|Server) Error).{0,160})", log))
-    said = match.group(1).strip() if match else ""
+    address = re.search(ADDRESS, log)
+    if code == "index_unavailable" and address:
+        return Failed(code, "the index leads to %s, and the fetcher reaches no bare address: that server needs a name, and the "
+                      "operator lists it in --package-host" % address.group(1), log[-LOG_MAX:])
+    match = re.search(EXPLAINED.get(code, SENTENCE), log) or re.search(SENTENCE, log)
+    said = re.sub(r"\s*\n\s*", "; ", match.group(1).strip()) if match else ""
     own = re.findall(r"lines of output\]\n(.*?)\[end of output\]", log, re.S)
     if code == "build_failed" and own:  # the output of the build, without pip's own
         log = re.sub(r"[ \t]*\n[ \t]*", "\n", own[-1]).strip()
@@ -132,10 +150,6 @@ def sha256(path):
         for block in iter(lambda: f.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
-
-
-def canonical(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 # ---- python -----------------------------------------------------------------------------------------------
@@ -169,10 +183,10 @@ def index_of(task):
 
 
 class Pip:
-    wheels, builds = ["--only-binary", ":all:"], ["--prefer-binary"]
+    wheels, builds, forbidden = ["--only-binary", ":all:"], ["--prefer-binary"], ("conflict",)
 
-    def __init__(self, task):
-        self.task = task
+    def __init__(self, task, image):
+        self.task, self.image = task, image
         self.says = "pip " + self.version()
 
     @staticmethod
@@ -230,7 +244,7 @@ class Pip:
         except (OSError, http.client.HTTPException) as error:
             raise Failed("index_unavailable", "the index did not answer, or its answer is not that of an index: %s" % error, log)
 
-    def entry(self, item, names):
+    def entry(self, item):
         info, meta = item["download_info"], item["metadata"]
         url = info["url"]
         digest = info.get("archive_info", {}).get("hashes", {}).get("sha256")
@@ -239,32 +253,31 @@ class Pip:
             digest = old[len("sha256="):]
         if not digest and url.startswith("file://"):
             digest = sha256(urllib.parse.unquote(urllib.parse.urlsplit(url).path))
-        name = canonical(meta["name"])
-        needs = {canonical(re.match(r"[A-Za-z0-9._-]+", r).group()) for r in meta.get("requires_dist", [])
-                 if re.match(r"[A-Za-z0-9._-]+", r)}
-        return {"name": name, "version": meta["version"], "sha256": digest or "",
-                "built": not url.split("#")[0].endswith(".whl"), "needs": sorted(needs & names - {name})}
+        requires = meta.get("requires_dist", [])
+        return {"name": canonical(meta["name"]), "version": meta["version"], "sha256": digest or "",
+                "built": not url.split("#")[0].endswith(".whl"), "needs": names_of(requires), "uses": active_names(requires)}
 
-    def resolve(self, only):
+    def resolve(self, requirements, constraints, only):
+        """The packages to install beside those of the image, which pip knows itself. The prefix: not for a user's home."""
         report = HOME + "/report.json"
-        args = ["--dry-run", "--ignore-installed", "--report", report, *only]
-        if self.task.get("constraints"):
-            args += ["--constraint", write_lines("constraints.txt", self.task["constraints"])]
-        self.run(*args, *self.task["requirements"])
+        args = ["--dry-run", "--prefix", HOME + "/prefix", "--report", report, *only]
+        if not self.image.all:
+            args += ["--ignore-installed"]
+        if self.task.get("upgrade"):
+            args += ["--upgrade"]
+        self.run(*args, "--constraint", write_lines("constraints.txt", constraints), *requirements)
         with open(report) as f:
-            items = json.load(f)["install"]
-        names = {canonical(item["metadata"]["name"]) for item in items}
-        return [self.entry(item, names) for item in items]
+            return [self.entry(item) for item in json.load(f)["install"]]
 
     def install(self, pinned, only):
         self.run("--no-deps", "--require-hashes", "--no-compile", "--target", SITE, *only, "-r", pinned)
 
 
 class Uv:
-    wheels, builds = ["--only-binary", ":all:"], []
+    wheels, builds, forbidden = ["--only-binary", ":all:"], [], ("conflict", "version_not_found")
 
-    def __init__(self, task):
-        self.task, self.says = task, self.version()
+    def __init__(self, task, image):
+        self.task, self.image, self.says = task, image, self.version()
 
     @staticmethod
     def version():
@@ -297,6 +310,7 @@ class Uv:
         status, log = run(["uv", "pip", *args, *options], env=env)
         if status or "Skipping unsafe file name" in log:  # uv leaves such a file out and continues; pip does not
             raise failed(re.sub(r"\n\s+", " ", log), UV_MEANINGS)
+        return log
 
     @staticmethod
     def rank(wheel):
@@ -316,28 +330,48 @@ class Uv:
         if not digest and self.task.get("dir") and os.path.exists(os.path.join(HOME, path)):
             digest = sha256(os.path.join(HOME, path))
         return {"name": name, "version": item["version"], "sha256": digest, "built": not wheels,
-                "needs": sorted(needs.get(name, ()))}
+                "needs": needs.get(name, set()), "uses": needs.get(name, set())}
 
-    def needs(self, args):
-        """Which package needs which, as uv notes it beside each: "a==1  # via b, c"."""
-        needs = {}
-        self.run("compile", *args, "--format", "requirements.txt", "--no-header", "--annotation-style", "line",
-                 "-o", HOME + "/needs.txt")
-        with open(HOME + "/needs.txt") as f:
+    def needs(self, pins, only):
+        """Which package needs which, as uv notes it beside each: "a==1  # via b, c". Nothing, if the index lacks a
+        package that the image has."""
+        needs, out = {}, self.fresh("needs.txt")
+        try:
+            self.run("compile", pins, *only, "--format", "requirements.txt", "--no-header", "--annotation-style", "line", "-o", out)
+        except Failed:
+            return needs
+        with open(out) as f:
             for name, via in re.findall(r"^([\w.-]+)==\S+\s+# via (.*)$", f.read(), re.M):
                 for other in via.split(", "):
                     needs.setdefault(canonical(other), set()).add(canonical(name))
         return needs
 
-    def resolve(self, only):
+    @staticmethod
+    def fresh(name):
+        """The path of a new file: uv prefers the versions of an old one."""
+        if os.path.exists(HOME + "/" + name):
+            os.unlink(HOME + "/" + name)
+        return HOME + "/" + name
+
+    def resolve(self, requirements, constraints, only):
+        """The packages to install beside those of the image. uv finds the metadata of these in a directory of their own, so
+        that it needs no access to the image's. Its first report has no hashes."""
         import tomllib
-        args = [write_lines("requirements.txt", self.task["requirements"]), *only]
-        if self.task.get("constraints"):
-            args += ["--constraint", write_lines("constraints.txt", self.task["constraints"])]
-        self.run("compile", *args, "--generate-hashes", "--format", "pylock.toml", "-o", HOME + "/pylock.toml")
-        with open(HOME + "/pylock.toml", "rb") as f:
+        have, out = HOME + "/image", self.fresh("pylock.toml")
+        os.makedirs(have, exist_ok=True)
+        self.image.write_metadata(have)
+        args = ["--dry-run", "--target", have, "-r", write_lines("requirements.txt", requirements),
+                "--constraint", write_lines("constraints.txt", constraints), *only]
+        if self.task.get("upgrade"):
+            args += [word for name in sorted(names_of(self.task["requirements"])) for word in ("--upgrade-package", name)]
+        found = re.findall(r"^ [+~] ([\w.-]+)==(\S+)", self.run("install", *args), re.M)
+        if not found:
+            return []
+        pins = write_lines("pins.txt", ["%s==%s" % f for f in found])
+        self.run("compile", pins, *only, "--no-deps", "--generate-hashes", "--format", "pylock.toml", "-o", out)
+        with open(out, "rb") as f:
             items = tomllib.load(f)["packages"]
-        needs = self.needs(args)
+        needs = self.needs(pins, only)
         return [self.entry(item, needs) for item in items]
 
     def install(self, pinned, only):
@@ -346,8 +380,60 @@ class Uv:
             os.unlink(SITE + "/.lock")
 
 
+NOT_MET = ("package_not_found", "version_not_found", "conflict")
+
+
+def resolve(tool, requirements, constraints, only):
+    """The closure of the requirements, with all packages of the image that would not work beside it."""
+    image, joined, versions = tool.image, {}, {}
+    while True:
+        try:
+            packages = tool.resolve(requirements + sorted(j[0] for j in joined.values()), constraints, only)
+        except Failed as error:
+            if joined and error.code in NOT_MET:
+                raise contradiction(image, joined, versions, error)
+            raise
+        versions = {p["name"]: p["version"] for p in packages}
+        more = {n: j for n, j in image.joining(versions).items() if n not in joined or (joined[n][0] == n and j[0] != n)}
+        if not more:
+            return packages
+        joined.update(more)
+
+
+def contradiction(image, joined, versions, error):
+    """The packages of the image joined a request that can be met without them, and cannot be met with them."""
+    said = canonical(str(error) + error.log)
+    name = next((n for n in sorted(joined) if re.search(r"\b%s\b" % re.escape(n), said)), min(joined))
+    _, other, reason = joined[name]
+    return Failed("conflict", "%s %s does not work with %s %s of the image, which %s; and no other %s fits" % (
+        other, versions[other], name, image.version(name), reason, name), error.log)
+
+
+def resolve_request(tool, only):
+    """The closure of the request, and the requirements that it is for."""
+    task = tool.task
+    try:
+        return resolve(tool, task["requirements"], task["constraints"], only), task["requirements"]
+    except Failed as error:
+        if error.code not in tool.forbidden or not task["constraints"]:
+            raise
+    return resolve(tool, task["recalled"], [], only), task["recalled"]
+
+
+def report(requirements, image, packages):
+    """The closure as the front gets it: the packages to install, then those of the image that they use."""
+    names = {p["name"] for p in packages}
+    used = image.used(names_of(requirements).union(*(p.pop("uses") for p in packages)), names)
+    for p in packages:
+        p["needs"] = sorted((p["needs"] & (names | set(used))) - {p["name"]})
+        if image.version(p["name"]) not in (None, p["version"]):
+            p["replaces"] = image.version(p["name"])
+    return packages + [{"name": n, "version": used[n], "image": True} for n in sorted(used)]
+
+
 def install_python(task):
-    tools = [tool(task) for tool in (Uv, Pip) if tool.is_here()]
+    image = ImagePackages()
+    tools = [tool(task, image) for tool in (Uv, Pip) if tool.is_here()]
     if not tools:
         old = Pip.version()
         raise Failed("no_installer", "the image has python %d.%d, and neither uv (for 3.11 and later) nor pip for it" % sys.version_info[:2] if not old else
@@ -355,13 +441,15 @@ def install_python(task):
     step("Resolving %s" % ", ".join(task["requirements"])[:100])
     tool, only = tools[0], tools[0].wheels
     try:
-        packages = tool.resolve(only)
+        packages, requirements = resolve_request(tool, only)
     except Failed as error:
-        if error.code not in ("package_not_found", "version_not_found", "conflict") or not task.get("build"):
+        if error.code not in NOT_MET or not task.get("build"):
             raise
         tool, only = tools[-1], tools[-1].builds
-        packages = tool.resolve(only)
-    confirm(packages, tool.says)
+        packages, requirements = resolve_request(tool, only)
+    confirm(report(requirements, image, packages), tool.says, requirements != task["requirements"])
+    if not packages:
+        return
     tool.install(write_lines("pinned.txt", ["%s==%s --hash=sha256:%s" % (p["name"], p["version"], p["sha256"])
                                             for p in packages]), only)
     step("Compiling")
@@ -372,9 +460,9 @@ def install_python(task):
 
 # ---- the conversation ---------------------------------------------------------------------------------------------------
 
-def confirm(packages, installer):
-    say("closure", packages=packages, installer=installer)
-    Steps.total = len(packages) + 2
+def confirm(packages, installer, recalled):
+    say("closure", packages=packages, installer=installer, recalled=recalled)
+    Steps.total = sum(1 for p in packages if not p.get("image")) + 2
     if sys.stdin.readline().strip() != "go":
         sys.exit(0)
 

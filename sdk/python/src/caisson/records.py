@@ -196,13 +196,21 @@ class Port:
 
 @dataclass(frozen=True)
 class Package:
-    """An installed package."""
+    """An installed package (``origin`` "installed"), or one of the image that a request uses ("image").
+
+    ``replaces`` is the image's version that it hides. In ``packages.list()``, ``request`` led to it, and code imports
+    it if it is ``active``.
+    """
 
     name: str
     version: str
     hash: str = ""
     built: bool = False
     language: str = "python"
+    origin: str = "installed"
+    replaces: str = ""
+    request: str = ""
+    active: bool = True
 
     @classmethod
     def from_json(cls, obj: Raw) -> Package:

@@ -189,7 +189,7 @@ class Channel:
             self._questions.discard(key)
             self._answers.pop(key, None)
 
-    def install(self, packages):
+    def install(self, packages, upgrade=False):
         """The host's answer to an install_request; installed packages can be imported by then."""
         if not self.mine:
             return {"error": "a forked process has no channel to the host"}
@@ -198,7 +198,7 @@ class Channel:
             number = self._requests
             key = str(number)
             self._questions.add(key)
-            self.send({"type": "install_request", "id": number, "packages": packages})
+            self.send({"type": "install_request", "id": number, "packages": packages, "upgrade": upgrade})
         try:
             self.wait_for(lambda: key in self._answers)
             return self._answers[key]

@@ -14,6 +14,7 @@ import importlib.machinery
 import os
 import re
 import sys
+import types
 
 from . import standins
 
@@ -28,8 +29,19 @@ def _place():
     return len(sys.path)
 
 
+def _extend_namespaces(paths):
+    """Some distributions make packages of several parts when python starts (mpl_toolkits of Debian's matplotlib, by a .pth
+    file), with their own part alone. The parts of installed packages come first, as for other packages."""
+    for name, module in list(sys.modules.items()):
+        parts = vars(module).get("__path__") if type(module) is types.ModuleType else None
+        if isinstance(parts, list) and all(key.startswith("__") for key in vars(module)):  # its code did not run
+            found = [p + "/" + name.replace(".", "/") for p in paths]
+            parts[:] = [p for p in found if os.path.isdir(p)] + [p for p in parts if not p.startswith(tuple(_told))]
+
+
 def use(message):
     paths = [p for p in message.get("paths") or [] if isinstance(p, str)]
+    _extend_namespaces(paths)
     sys.path[:] = [p for p in sys.path if p not in _told]
     place = _place()
     sys.path[place:place] = paths
@@ -61,9 +73,10 @@ def watch():
         sys.meta_path.append(_Finder)
 
 
-# Options of pip that have no effect here: there is one place, and it has the newest requested versions.
-_IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
+# Options of pip that have no effect here: there is one place.
+_IDLE = {"-q", "-qq", "--quiet", "--user", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
          "--prefer-binary", "--break-system-packages", "-v", "--verbose"}
+_UPGRADE = {"-U", "--upgrade"}
 
 
 def _lines(path):
@@ -81,7 +94,7 @@ def _requirements(args):
         if word in ("-r", "--requirement"):
             requirements.extend(_lines(next(words, "")))
         elif word.startswith("-"):
-            if word not in _IDLE:
+            if word not in _IDLE | _UPGRADE:
                 raise ValueError("pip install: %s is not supported here; the host installs, from the operator's index" % word)
         else:
             requirements.append(word)
@@ -90,10 +103,22 @@ def _requirements(args):
     return requirements
 
 
+def _imported_before(package):
+    """The module of this package, if the interpreter has another one than the installed."""
+    name = package.split()[0].replace("-", "_")
+    path = getattr(sys.modules.get(name), "__file__", None)
+    return name if path and _told and not path.startswith(_told[0] + "/") else None
+
+
 def install(args):
     from . import control
-    requirements = _requirements(args)
-    answer = control.channel.install(requirements)
+    answer = control.channel.install(_requirements(args), bool(_UPGRADE.intersection(args)))
     if answer.get("error"):
         raise RuntimeError("pip install: " + str(answer["error"]))
-    print("Installed " + ", ".join(str(p) for p in answer.get("packages") or requirements))
+    installed = [str(p) for p in answer.get("packages") or ()]
+    for text, packages in (("Installed", installed), ("Already in the image:", answer.get("image"))):
+        if packages:
+            print(text, ", ".join(str(p) for p in packages))
+    for name in map(_imported_before, installed):
+        if name:
+            print("%s was imported before: a new kernel imports the installed one" % name)

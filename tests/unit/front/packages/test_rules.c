@@ -147,6 +147,29 @@ TEST(closure)
 	json_decref(said);
 }
 
+TEST(packages_of_the_image)
+{
+	struct config c = { .package_count = 1, .blocked_packages = { "mid" } };
+	struct refusal why;
+	json_t *said = json_loads(
+		"[{\"name\":\"top\",\"version\":\"2\",\"replaces\":\"1\",\"needs\":[\"mid\"]},"
+		"{\"name\":\"mid\",\"version\":\"3\",\"image\":true}]",
+		0, NULL);
+	json_t *closure = closure_take(ECO_PYTHON, said);
+
+	assert_int_equal(closure_fetched(closure), 1);
+	assert_true(closure_of_image(json_array_get(closure, 1)));
+	assert_string_equal(closure_text(json_array_get(closure, 0), "replaces"), "1");
+	assert_string_equal(closure_pin(closure, "mid"), "3");
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), 0); /* only the other is judged */
+	c.blocked_packages[0] = "top";
+	assert_int_equal(rules_closure(&c, closure, NULL, &why), -1);
+	(void)json_array_remove(closure, 0);
+	assert_null(closure_pin(closure, "mid")); /* nothing was fetched that relies on it */
+	json_decref(closure);
+	json_decref(said);
+}
+
 TEST(closure_refused)
 {
 	static const char *const rows[] = {

@@ -42,9 +42,12 @@ class AsyncPackages:
     def __init__(self, transport: AsyncTransport, base: str) -> None:
         self._transport, self._base = transport, base + "/packages"
 
-    async def install(self, *packages: str, language: str = "python") -> Installed:
-        """Install packages of the index, with or without versions: ``install("numpy>=1.26", "pandas")``."""
-        body = {"packages": list(packages), "language": language}
+    async def install(self, *packages: str, language: str = "python", upgrade: bool = False) -> Installed:
+        """Install packages of the index, with or without versions: ``install("numpy>=1.26", "pandas")``.
+
+        ``upgrade``: the newest version, also if the image has one that would do.
+        """
+        body = {"packages": list(packages), "language": language, **({"upgrade": True} if upgrade else {})}
         return Installed.from_json((await self._transport.request("POST", self._base, json=body, timeout=None)).json())
 
     def stream(self, *packages: str, language: str = "python") -> AsyncInstallation:
