@@ -132,8 +132,10 @@ static json_t *installed(const struct install *in, const struct sandbox *s)
 
 	json_array_foreach(in->tree->packages, i, p)
 	{
-		(void)json_array_append_new(all, json_pack("[s, s]", closure_text(p, "name"),
-							   closure_text(p, "version")));
+		if (!closure_of_image(p))
+			(void)json_array_append_new(all,
+						    json_pack("[s, s]", closure_text(p, "name"),
+							      closure_text(p, "version")));
 	}
 	(void)snprintf(path, sizeof(path), PACKAGES_PATH "/%s", in->tree->key);
 	return json_pack("{s:o, s:s, s:o}", "packages", all, "tree", path, "paths",
@@ -203,9 +205,15 @@ static void begin(struct tools_port *p, const char *text, size_t len)
 	timer_cancel(&p->late);
 	bool direct = good && index && reaches(p->sandbox, index);
 
+	const struct install_request q = {
+		.eco = eco,
+		.requirements = packages,
+		.upgrade = json_is_true(json_object_get(m, "upgrade")),
+	};
+
 	if (good && !direct)
 		p->install = install_begin(packages_of(p->sandbox), p->sandbox, p->sandbox->owner,
-					   eco, packages, NULL, &ops, p, &why);
+					   &q, &ops, p, &why);
 	json_decref(m);
 	if (p->install)
 		loop_mod(&p->client, EPOLLRDHUP);

@@ -114,7 +114,8 @@ def request(packages, index=os.environ.get("PIP_INDEX_URL") or "https://pypi.org
             time.sleep(0.02)
     with connection:
         connection.settimeout(None)
-        message = {"language": "python", "packages": packages, "index": urlsplit(index).hostname or ""}
+        message = {"language": "python", "packages": packages, "index": urlsplit(index).hostname or "",
+                   "upgrade": bool({"-U", "--upgrade"} & set(sys.argv))}
         connection.sendall(json.dumps(message).encode() + b"\n")
         with connection.makefile("rb") as answers:
             line = answers.readline()
@@ -162,7 +163,9 @@ def install(args):
             hint = " (%s)" % answer["hint"] if answer.get("hint") else ""
             raise Refused("%s%s (%s)" % (answer.get("error", "the daemon gave no answer"), hint, answer.get("code", "failed")))
         show(answer)
-        if not quiet:
+        if not quiet and not answer["packages"]:
+            print("Requirement already satisfied: " + " ".join(wanted))
+        elif not quiet:
             print("Successfully installed " + " ".join("-".join(p) for p in answer["packages"]))
 
 
