@@ -20,7 +20,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -42,6 +42,8 @@ help:
 	@echo 'make image-test all tests of images: registries, hostile archives, kills; make test has a part of them'
 	@echo 'make serve-test all tests of the daemon, those too that make test leaves out for time'
 	@echo 'make packages   numpy, pandas and others from PyPI and npm, uv beside pip, kills in the middle, hostile packages'
+	@echo 'make everyday   hundreds of things that agents do, on the image host and on an image of Debian packages, which it builds'
+	@echo '                once: ONLY="python and csv" (names), IMAGE="host" (images); make test has a quick part'
 	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make asan       units, integration, the daemon and the hostile suite on ASan+UBSan binaries ($(ASAN)/)'
@@ -80,7 +82,7 @@ test:
 	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh 'build integ asan-parsers' 'asan-build guest' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch' -- \
 		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels' \
-		'asan-units unit-files lint-quick serve-outside' -- \
+		'asan-units unit-files lint-quick serve-outside everyday-quick' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
 # There are more units than all other programs together, and only these targets need all of them.
@@ -204,6 +206,29 @@ sdk-full: build
 
 sdk-fetch: build
 	@sdk/python/tools/lint.sh fetch $(SDK)
+
+# Everyday work: what agents type, and what a user has to see then (tests/everyday). ONLY selects cases by words of their names, as
+# pytest's -k does; IMAGE has the images. Packages come from the machine's indexes. The image is built once and kept.
+ONLY ?=
+IMAGE ?= host $(EVERYDAY_IMAGE)
+EVERYDAY_IMAGE := caisson/everyday
+EVERYDAY_STORE ?= $(abspath $(BUILD))/everyday/images
+EVERYDAY_PACKAGES := python3-pip,python3-venv,npm,gcc,g++,libc6-dev,make,jq,sqlite3,procps,zip,unzip,xz-utils,bzip2,file,patch,bc,openssl,less
+EVERYDAY = CAISSON_EVERYDAY_STORE=$(EVERYDAY_STORE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST)
+
+everyday: build $(if $(filter $(EVERYDAY_IMAGE),$(IMAGE)),everyday-image)
+	@CAISSON_EVERYDAY_IMAGES='$(IMAGE)' $(EVERYDAY) $(if $(ONLY),-k '$(ONLY)') tests/everyday
+
+# The part of make test: the image host alone, without packages.
+everyday-quick: build
+	@$(EVERYDAY) -m quick tests/everyday
+
+# Tests on an image that could not be built are skipped, with the reason.
+everyday-image: build
+	@tools/deps.sh test
+	@mkdir -p $(dir $(EVERYDAY_STORE))
+	@$(BUILD)/caisson image inspect --store $(EVERYDAY_STORE) $(EVERYDAY_IMAGE) >/dev/null 2>&1 || \
+		$(BUILD)/caisson image build --store $(EVERYDAY_STORE) --package $(EVERYDAY_PACKAGES) $(EVERYDAY_IMAGE) || :
 
 # Code in cells and MCP servers from npm.
 mcp-servers: build
