@@ -115,8 +115,12 @@ static int overlay_root(const struct plan *p, int layer)
 			stage_fail(p, STAGE_OVERLAY, 1);
 	if (place_lowers(p, layer) < 0)
 		stage_fail(p, STAGE_OVERLAY, 2);
-	/* In the upper before the overlay is made: it covers a file or a link of the image. */
+	/*
+	 * In the upper before the overlay is made: they cover files or links of the image. Images
+	 * come without hosts, because every engine writes it.
+	 */
 	if (mkdirat(layer, "upper/etc", 0755) < 0 ||
+	    root_put_file(layer, "upper/etc/hosts", ROOT_HOSTS) < 0 ||
 	    root_put_file(layer, "upper/etc/resolv.conf", ROOT_RESOLV_CONF) < 0)
 		stage_fail(p, STAGE_ETC, 0);
 

@@ -175,7 +175,7 @@ static const struct etc_row {
 			"agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
 	{ "etc/group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n" },
-	{ "etc/hosts", "127.0.0.1 localhost " CELL_HOSTNAME "\n::1 localhost\n" },
+	{ "etc/hosts", ROOT_HOSTS },
 	{ "etc/hostname", CELL_HOSTNAME "\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
 	{ "etc/resolv.conf", ROOT_RESOLV_CONF },

@@ -88,6 +88,8 @@ void stage_net_settings(const struct plan *p);
 /* Where the gate answers at once, if there is egress; otherwise the port refuses. Resolvers that do
  * not notice a refusal (musl's) wait for a second instead of five. */
 #define ROOT_RESOLV_CONF "nameserver " GATE_SELF4_TEXT "\noptions timeout:1 attempts:2\n"
+/* The cell's own names; CELL_HOSTNAME is in cell/spec.h. */
+#define ROOT_HOSTS "127.0.0.1 localhost " CELL_HOSTNAME "\n::1 localhost\n"
 
 /* root_build() - root.c: make the root filesystem and move into it. */
 void root_build(const struct plan *p);

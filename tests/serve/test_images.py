@@ -93,6 +93,11 @@ def test_sandbox_of_an_image(d, store):
     assert own["stdout"] == "False\n", own
 
 
+def test_localhost_has_an_address(d):
+    """Also in an image that lacks /etc/hosts, as most do."""
+    assert run_python(d, "import socket; print(socket.gethostbyname('localhost'), socket.gethostbyname(socket.gethostname()))", image="py:1")["stdout"] == "127.0.0.1 127.0.0.1\n"
+
+
 def test_one_run(d):
     assert run_python(d, WHICH, image="py:1")["stdout"] == "first blue False\n"
     r = d.post("/v1/run_shell", {"script": "echo $COLOUR", "image": "small:1"})
