@@ -107,10 +107,6 @@ int tar_parse(const uint8_t block[TAR_BLOCK], struct tar_head *ret)
 
 	memcpy(ret->link, block + AT_LINK, n);
 	ret->link[n] = '\0';
-	/* Old archives mark a directory so. */
-	n = strlen(ret->name);
-	if (ret->type == '0' && n > 0 && ret->name[n - 1] == '/')
-		ret->type = '5';
 	return 1;
 }
 

@@ -199,14 +199,19 @@ static void fill_entry(struct tar_reader *r, const struct tar_head *h)
 		memcpy(r->path, h->name, sizeof(h->name));
 	if (!r->has_link)
 		memcpy(r->link, h->link, sizeof(h->link));
-	*en = (struct tar_entry){ .type = h->type,
+	/* Old archives mark a directory by the end of its name. A name that an extended header
+	 * replaces proves nothing: it is cut, perhaps behind a '/'. */
+	size_t len = strlen(r->path);
+	bool marked = h->type == '0' && len > 0 && r->path[len - 1] == '/';
+
+	*en = (struct tar_entry){ .type = marked ? '5' : h->type,
 				  .mode = h->mode & 0777,
 				  .mtime = r->has_mtime ? r->mtime : h->mtime,
 				  .path = r->path,
 				  .link = r->link,
 				  .records = r->meta,
 				  .records_len = r->has_records ? r->meta_len : 0 };
-	if (h->type == '0')
+	if (en->type == '0')
 		en->size = r->has_size ? (uint64_t)r->size : h->size;
 	r->has_path = r->has_link = r->has_size = r->has_mtime = r->has_records = false;
 }

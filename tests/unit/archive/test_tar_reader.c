@@ -284,6 +284,7 @@ TEST(long)
 	memset(path, 'p', 250);
 	memset(link, '\xe9', 200);
 	path[250] = link[200] = '\0';
+	path[99] = '/'; /* a header has the name up to here: not a directory */
 	put(&b, '0', path, "", "text");
 	put(&b, '2', path, link, "");
 	put_sized(&b, '0', "large", "", "", TAR_SIZE_MAX + 1);
