@@ -74,7 +74,7 @@ cpp_check() {
 }
 
 spell() {
-	codespell -q 3 --skip './.git,./build*,./tests/fuzz/corpus,./LICENSE,*.pyc,*/package-lock.json' \
+	codespell -q 3 --skip './.git,./build*,./tests/fuzz/corpus,./src/front/packages/popular,./tests/unit/front/packages/typosquats.txt,./tests/survey/*.txt,./LICENSE,*.pyc,*/package-lock.json' \
 		--ignore-words tools/codespell.words
 }
 

@@ -20,7 +20,7 @@ static void try_wish(enum ecosystem eco, const char *text)
 	require(eco == ECO_JAVASCRIPT || !strpbrk(r.text, "/@"));
 	require(!requirement_parse(eco, r.text, NULL, &again) && !strcmp(again.text, r.text) &&
 		!strcmp(again.name, r.name));
-	(void)rules_lookalike(eco, r.name, other);
+	(void)rules_lookalike(eco, r.name, &r, 1, other);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -104,6 +104,13 @@ def test_require_and_import(k, tmp_path):
     r = k.run("await import('./nope.mjs')")
     assert r.error["name"] in ("Error", "TypeError") and "nope.mjs" in r.error["value"]
     assert "nope" in k.run("require('nope')").error["value"]
+    far = tmp_path / "far/node_modules/both"
+    far.mkdir(parents=True)
+    (far / "package.json").write_text('{"name": "both", "exports": {"import": "./i.mjs", "require": "./r.js"}}')
+    (far / "i.mjs").write_text("export const how = 'imported'")
+    (far / "r.js").write_text("exports.how = 'required'")
+    k.run("process.env.NODE_PATH = '%s'; require('module').Module._initPaths()" % far.parent)  # as when packages are installed
+    assert k.run("import {how} from 'both'\n[how, require('both').how]").text == "[ 'imported', 'required' ]"
 
 
 def test_like_a_file(k, tmp_path):

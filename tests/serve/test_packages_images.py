@@ -83,6 +83,8 @@ def index(store, tmp_path_factory):
     for name in ("framelib", "plotlib"):
         wheel(files, name, "2.0", requires=["numlib>=2"])
     tarball(files / "npm", "grown", "1.1.0", bin={"grow": "grow.js"}, files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
+    tarball(files / "npm", "app", dependencies={"helper": "^2.0.0"}, files={"index.js": "module.exports = 'app with ' + require('helper')\n"})
+    tarball(files / "npm", "helper", "2.0.0")
     i = Index(tmp_path_factory.mktemp("index"), files, "--image-store", str(store.path))
     yield i
     i.close()
@@ -208,15 +210,18 @@ def test_package_of_the_image_that_no_version_can_follow(index):
         assert (r.status, r.error["code"]) == (409, "package_conflict"), r
         assert all(w in r.error["message"] for w in ("numlib 2.0", "lonely 1.0", "built for numlib 1.0")), r
     assert trees(index.daemon) == before
+@pytest.fixture(scope="module")
+def node(store):
+    """Layers with node, and with npm."""
+    return store.layer(node_layer), store.layer(lambda r: shutil.copytree(NPM, r / NPM[1:], symlinks=True), {
+        "usr/bin/npm": '#!/bin/sh\nexec /usr/bin/node %s/bin/npm-cli.js "$@"\n' % NPM})
 
 
 @pytest.mark.slow
-def test_javascript_without_a_python(index, store):
+def test_javascript_without_a_python(index, store, node):
     """node installs its own packages; an image without npm reports this."""
-    node = store.layer(node_layer)
-    store.add("docker.io/library/bare:1", [store.base, node], Env=[PATH])
-    store.add("docker.io/library/node:1", [store.base, node, store.layer(lambda r: shutil.copytree(NPM, r / NPM[1:], symlinks=True), {
-        "usr/bin/npm": '#!/bin/sh\nexec /usr/bin/node %s/bin/npm-cli.js "$@"\n' % NPM})], Env=[PATH])
+    store.add("docker.io/library/bare:1", [store.base, node[0]], Env=[PATH])
+    store.add("docker.io/library/node:1", [store.base, *node], Env=[PATH])
     with Box(index.daemon, image="node:1") as box, Box(index.daemon, image="bare:1") as bare:
         assert "not found" in box.shell("python3 -c 1")["stderr"]
         assert not add(box, "grown", language="javascript")
@@ -225,6 +230,24 @@ def test_javascript_without_a_python(index, store):
         assert box.shell("grow")["stdout"] == "grown\n"
         r = bare.post("/packages", {"packages": ["grown"], "language": "javascript"})
         assert (r.status, r.error["code"]) == (501, "no_installer") and "no npm" in r.error["message"], r
+
+
+@pytest.mark.slow
+def test_javascript_modules_of_the_image_keep_their_own(index, store, node):
+    """Modules in NODE_PATH find each other along it, as those of Debian's packages do. A package brings its own version of a
+    dependency, and the image's module still finds the image's, until somebody asks for another version by name."""
+    store.add("docker.io/library/modules:1", [store.base, *node, store.layer({
+        "opt/modules/tool/index.js": "module.exports = 'tool with ' + require('helper')\n", "opt/modules/tool/package.json": '{"name": "tool", "version": "1.0.0"}',
+        "opt/modules/helper/index.js": "module.exports = '1.0.0'\n", "opt/modules/helper/package.json": '{"name": "helper", "version": "1.0.0"}'})],
+        Env=[PATH, "NODE_PATH=/opt/modules"])
+    code = {"code": "console.log(require('app'), '/', require('tool'), '/', require('helper'), '/', (await import('app')).default)", "language": "javascript"}
+    with Box(index.daemon, image="modules:1") as box:
+        assert not add(box, "app", language="javascript")
+        assert {p["name"] for p in box.get("/packages").json["packages"]} == {"app", "helper"}
+        assert box.post("/execute", code).json["stdout"] == "app with 2.0.0 / tool with 1.0.0 / 1.0.0 / app with 2.0.0\n"
+        assert box.exec("node", "-p", "require('app') + ' / ' + require('tool')")["stdout"] == "app with 2.0.0 / tool with 1.0.0\n"
+        assert not add(box, "helper", language="javascript")
+        assert box.exec("node", "-p", "require('helper')")["stdout"] == "2.0.0\n"
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@
 
 struct json;
 
-#define CLOSURE_MAX 2000u
+#define CLOSURE_MAX 5000u
 #define CLOSURE_NEEDS_MAX 200u
 
 /*

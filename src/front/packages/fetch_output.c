@@ -19,7 +19,7 @@
 #include "front/spec/judge.h"
 #include "front/support/json_alloc.h"
 
-#define TEXT_MAX 200u
+#define TEXT_MAX 240u
 #define PROGRESS_MAX 100000
 
 /* A text of the fetcher, without control characters. */
@@ -110,6 +110,26 @@ static bool explain_by_gate(struct install *in)
 	return in->ended;
 }
 
+/* The reason, and as much of the end of a log as there is room for. */
+static void fail(struct install *in, enum refusal_kind kind, const char *code, const char *hint,
+		 const char *text, const char *log)
+{
+	char head[TEXT_MAX + 80], tail[TEXT_MAX + 1];
+	size_t len = log ? strlen(log) : 0;
+	int n = snprintf(head, sizeof(head), "'%.60s': %.*s%s", in->first,
+			 len ? 100 : (int)TEXT_MAX, text, len ? "; its log ends with: " : "");
+	size_t room = sizeof(in->refusal.message) - 1 - (size_t)n;
+
+	room = room < TEXT_MAX ? room : TEXT_MAX;
+	if (len > room) {
+		log += len - room;
+		while ((*log & 0xc0) == 0x80)
+			log++;
+	}
+	clean(tail, log);
+	install_fail_text(in, kind, code, hint, "%s%s", head, tail);
+}
+
 /* The fetcher's errors, and what a client gets for each. */
 static void on_error(struct install *in, const json_t *said)
 {
@@ -132,17 +152,10 @@ static void on_error(struct install *in, const json_t *said)
 		{ "hash_mismatch", "hash_mismatch", NULL, REFUSAL_INVALID },
 	};
 	const char *code = closure_text(said, "code");
-	char text[TEXT_MAX + 1], log[TEXT_MAX + 1];
-	const char *tail = closure_text(said, "log");
-	size_t len = tail ? strlen(tail) : 0;
+	const char *log = closure_text(said, "log");
+	char text[TEXT_MAX + 1];
 
-	if (len > TEXT_MAX) {
-		tail += len - TEXT_MAX;
-		while ((*tail & 0xc0) == 0x80)
-			tail++;
-	}
 	clean(text, closure_text(said, "message"));
-	clean(log, tail);
 	if (code && strcmp(code, "no_installer") == 0) {
 		install_no_tool(in, "%.150s", text);
 		return;
@@ -153,13 +166,11 @@ static void on_error(struct install *in, const json_t *said)
 		if (strcmp(known[i].said, code) == 0) {
 			bool show = strcmp(code, "build_failed") == 0;
 
-			install_fail_text(in, known[i].kind, known[i].code, known[i].hint,
-					  "'%.60s': %.*s%s%s", in->first, show ? 100 : 200, text,
-					  show ? "; its log ends with: " : "", show ? log : "");
+			fail(in, known[i].kind, known[i].code, known[i].hint, text,
+			     show ? log : NULL);
 			return;
 		}
-	install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL, "'%.60s': %s%s%s",
-			  in->first, text, log[0] ? "; the log ends with: " : "", log);
+	fail(in, REFUSAL_BAD_ANSWER, "install_failed", NULL, text, log);
 }
 
 static void on_progress(struct install *in, const json_t *said)

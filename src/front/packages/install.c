@@ -35,7 +35,7 @@
 #include "ledger/ledger.h"
 
 #define FILES_LIMIT 200000u
-#define LINE_MAX_BYTES (2u << 20)
+#define LINE_MAX_BYTES (4u << 20)
 #define NOT_FOUND 127 /* the exit code of a shell (init_explain()) */
 
 /* ---- the end ------------------------------------------------------------------------------- */

@@ -82,11 +82,13 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 			return refusal_set(why, REFUSAL_INVALID, "invalid_requirement", "package",
 					   "as in requests or requests==2.31.0", "'%.100s': %s",
 					   text, wrong);
-		if (rules_name(&in->packages->daemon->config, in->eco, all[i].name, why) < 0 ||
-		    policy_package(in->packages->sandboxes->admission, in->owner, all[i].name,
+	}
+	if (rules_request(&in->packages->daemon->config, in->eco, all, n, why) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (policy_package(in->packages->sandboxes->admission, in->owner, all[i].name,
 				   why) < 0)
 			return -1;
-	}
 	(void)snprintf(in->first, sizeof(in->first), "%s", all[0].name);
 	qsort(all, n, sizeof(all[0]), by_text);
 	in->exact = true;

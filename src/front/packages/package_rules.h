@@ -17,9 +17,10 @@
 struct config;
 struct refusal;
 
-/* rules_name() - Whether a request may name this package: by the operator's lists, and no
- * misspelling. Return: 0, or -1 with @ret. */
-int rules_name(const struct config *c, enum ecosystem eco, const char *name, struct refusal *ret);
+/* rules_request() - Whether a request may name these @n packages: by the operator's lists, and no
+ * mistaken name. Return: 0, or -1 with @ret. */
+int rules_request(const struct config *c, enum ecosystem eco, const struct requirement *asked,
+		  size_t n, struct refusal *ret);
 
 /*
  * rules_closure() - Whether all fetched packages of a closure (closure.h) may be installed: by the
@@ -30,8 +31,9 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, str
 int rules_closure(const struct config *c, const json_t *closure, const json_t *pins,
 		  struct refusal *ret);
 
-/* rules_lookalike() - Whether @name, which is canonical, looks like a misspelling of the popular
- * name @ret. */
-bool rules_lookalike(enum ecosystem eco, const char *name, char ret[PACKAGE_NAME_MAX + 1]);
+/* rules_lookalike() - Whether @name, which is canonical, was probably typed by mistake for @ret: a
+ * known mistake, or like a popular name that is not among the @n names of the request, @asked. */
+bool rules_lookalike(enum ecosystem eco, const char *name, const struct requirement *asked,
+		     size_t n, char ret[PACKAGE_NAME_MAX + 1]);
 
 #endif

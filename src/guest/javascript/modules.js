@@ -2,7 +2,8 @@
 // modules.js - require and import for code, from the working directory of the javascript kernel.
 //
 // Theory of operation. Code finds require, module, exports, __filename and __dirname as a file "[kernel]" in the working
-// directory would. import() has node's own loader where scripts can be given that; else packages are looked up here.
+// directory would. import() has node's own loader where scripts can be given that; else packages are looked up here. node's
+// loader does not look along NODE_PATH, where installed packages are: it is asked again, as if by a file beside them.
 'use strict';
 
 const fs = require('fs');
@@ -35,6 +36,20 @@ function entryForImport(specifier, directories) {
 	return null;
 }
 
+// node's own loader, for a script in this directory.
+const loaderOf = (directory) => vm.runInThisContext('(s, o) => (o === undefined ? import(s) : import(s, o))', {
+	filename: path.join(directory, '[kernel]'),
+	importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+});
+
+// The directory whose node_modules is in NODE_PATH and has the package; undefined if there is none.
+function homeOf(specifier) {
+	const [name] = /^(?:@[^/]+\/)?[^./@][^/]*/.exec(specifier) || [''];
+	const directories = (process.env.NODE_PATH || '').split(path.delimiter).filter((d) => path.basename(d) === 'node_modules');
+	const found = name && directories.find((d) => fs.existsSync(path.join(d, name)));
+	return found && path.dirname(found);
+}
+
 const modules = {
 	cwd: null,
 	nativeImport: null,
@@ -59,29 +74,16 @@ const modules = {
 		}
 		this.require = require;
 		this.meta = { url: url.pathToFileURL(file).href, filename: file, dirname: cwd };
-		this.nativeImport = null;
-		if (vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) {
-			this.nativeImport = vm.runInThisContext('(s, o) => (o === undefined ? import(s) : import(s, o))', {
-				filename: file,
-				importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-			});
-		}
+		this.nativeImport = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER ? loaderOf(cwd) : null;
 	},
 	async import(specifier, options) {
 		specifier = String(specifier);
 		if (this.nativeImport) {
-			try {
-				return await quietly(() => this.nativeImport(specifier, options));
-			} catch (e) { // node's loader does not know NODE_PATH, where installed packages are
-				if (!e || e.code !== 'ERR_MODULE_NOT_FOUND' || /^\.{0,2}\/|^[a-z]+:/i.test(specifier)) throw e;
-				let file;
-				try {
-					file = this.locate(specifier);
-				} catch (ignored) {
-					throw e;
-				}
-				return quietly(() => this.nativeImport(url.pathToFileURL(file).href, options));
-			}
+			return quietly(() => this.nativeImport(specifier, options)).catch((e) => {
+				const home = e && e.code === 'ERR_MODULE_NOT_FOUND' ? homeOf(specifier) : undefined;
+				if (!home) throw e;
+				return quietly(() => loaderOf(home)(specifier, options));
+			});
 		}
 		if (/^\.{0,2}\//.test(specifier)) return import(url.pathToFileURL(path.resolve(this.cwd, specifier)).href);
 		if (/^[a-z]+:/i.test(specifier) || builtinModules.includes(specifier)) return import(specifier);

@@ -62,38 +62,6 @@ TEST(requirements)
 	}
 }
 
-TEST(lookalikes)
-{
-	static const struct {
-		const char *name, *other;
-	} rows[] = {
-		{ "reqeusts", "requests" },
-		{ "requets", "requests" },
-		{ "requests", NULL },
-		{ "numpyy", "numpy" },
-		{ "beautifulsup4", "beautifulsoup4" },
-		{ "pytohn-dateutil", "python-dateutil" },
-		{ "boto", NULL },
-		{ "six", NULL },
-		{ "sxi", NULL },
-		{ "my-own-thing", NULL },
-		{ "psycopg", NULL },
-		{ "urlib3", "urllib3" },
-		{ "djagno", "django" },
-	};
-
-	char other[PACKAGE_NAME_MAX + 1];
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		assert_int_equal(rules_lookalike(ECO_PYTHON, rows[i].name, other), !!rows[i].other);
-		if (rows[i].other)
-			assert_string_equal(other, rows[i].other);
-	}
-	assert_true(rules_lookalike(ECO_JAVASCRIPT, "lodahs", other));
-	assert_string_equal(other, "lodash");
-	assert_false(rules_lookalike(ECO_JAVASCRIPT, "socket.io", other));
-}
-
 static const char CLOSURE[] =
 	"[{\"name\":\"Top\",\"version\":\"1\",\"sha256\":\"\",\"built\":true,\"needs\":[\"mid\"],\"x\":1},"
 	"{\"name\":\"mid\",\"version\":\"2\",\"integrity\":\"sha512-ab==\",\"needs\":[\"bad_one\",7,\"/\"]},"
@@ -102,11 +70,12 @@ static const char CLOSURE[] =
 TEST(dependencies_may_look_like_others)
 {
 	struct config c = { .package_count = 9 };
+	struct requirement asked = { .name = "requets" };
 	struct refusal why;
 	json_t *said = json_loads("[{\"name\":\"requets\",\"version\":\"1\"}]", 0, NULL);
 	json_t *closure = closure_take(ECO_PYTHON, said);
 
-	assert_int_equal(rules_name(&c, ECO_PYTHON, "requets", &why), -1);
+	assert_int_equal(rules_request(&c, ECO_PYTHON, &asked, 1, &why), -1);
 	assert_string_equal(why.code, "package_lookalike");
 	assert_int_equal(rules_closure(&c, closure, NULL, &why), 0);
 	json_decref(closure);
