@@ -20,7 +20,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages packages-survey api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -42,6 +42,7 @@ help:
 	@echo 'make image-test all tests of images: registries, hostile archives, kills; make test has a part of them'
 	@echo 'make serve-test all tests of the daemon, those too that make test leaves out for time'
 	@echo 'make packages   numpy, pandas and others from PyPI and npm, uv beside pip, kills in the middle, hostile packages'
+	@echo 'make packages-survey  install and import the 300 and 200 most used packages of PyPI and npm; ONLY=names JOBS=3 LANGUAGE=python'
 	@echo 'make everyday   hundreds of things that agents do, on the image host and on an image of Debian packages, which it builds'
 	@echo '                once: ONLY="python and csv" (names), IMAGE="host" (images); make test has a quick part'
 	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
@@ -113,7 +114,7 @@ kernels: build
 SERVE_LIFE := $(addprefix tests/serve/test_,adopt.py auth.py floods.py isolation.py life.py mcp_stdio.py pool.py state.py)
 SERVE_WIRES := $(addprefix tests/serve/test_,attach.py cli_daemon.py cli_remote.py cli_terminal.py jupyter.py mcp_raw.py mcp_tools.py mcp_wires.py \
 	ports.py processes.py stream.py)
-SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py tool_rules.py packages.py packages_images.py packages_index.py packages_life.py \
+SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py tool_rules.py packages.py packages_images.py packages_index.py packages_life.py packages_npm.py \
 	secrets.py secrets_bound.py shell_habits.py workspaces.py workspaces_life.py workspaces_user.py)
 SERVE_SCHEMA := tests/serve/test_schema.py
 SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py)
@@ -166,8 +167,16 @@ mcp-fetch: build
 
 # Packages: from the real indexes if they answer, and all slow and hostile tests of packages.
 packages: build
-	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _images.py _life.py _real.py)
+	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _images.py _life.py _npm.py _real.py)
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_hostile_packages.py
+
+# The packages that people use most, each in a fresh sandbox; from the indexes that the daemon finds. LANGUAGE is also a variable of
+# locales, so only the command line counts.
+ONLY ?=
+JOBS ?= 3
+packages-survey: build
+	@/usr/bin/python3 tests/survey/survey.py --build $(BUILD) --output docs --jobs $(JOBS) --only '$(ONLY)' \
+		$(if $(filter command,$(firstword $(origin LANGUAGE))),--language $(LANGUAGE))
 
 # Buckets against a third-party server: MinIO, or a smaller one. make test runs the quick tests if there is a server; the tests
 # with a gigabyte and with buckets that go away run only here.

@@ -122,6 +122,7 @@ function closureOf(task, lock) {
   for (const [place, item] of Object.entries(lock)) {
     if (!place || isForeign(item)) continue;
     const name = nameOf(place, item);
+    if (!item.integrity && packages.has(name + '@' + item.version)) continue; // the same, bundled: its hash is that of another archive
     packages.set(name + '@' + item.version, {
       name, version: item.version, integrity: item.integrity || '', built: Boolean(task.scripts && item.hasInstallScript),
       needs: Object.keys({ ...item.dependencies, ...item.optionalDependencies, ...item.peerDependencies }).sort(),
