@@ -130,7 +130,7 @@ def summary(results):
     lines = ["%d processors, Linux %s, %s; image `host`: %s, node %s." % (
         os.cpu_count(), platform.release(), time.strftime("%Y-%m-%d"), program("/usr/bin/python3", "--version"), program("node", "--version")), "",
         "| index | packages | installed | imported | median time |", "|---|---:|---:|---:|---:|"]
-    failures = []
+    failures, notes = [], []
     for language, (index, _) in LANGUAGES.items():
         rows = {name: results.get(language, {})[name] for name, _ in names_of(language) if name in results.get(language, {})}
         if not rows:
@@ -138,7 +138,10 @@ def summary(results):
         good = {key: sum(r[key] for r in rows.values()) for key in ("installed", "imported")}
         lines.append("| %s | %d | %d | %d (%.1f %%) | %.0f s |" % (index, len(rows), good["installed"], good["imported"], 100 * good["imported"] / len(rows),
                                                              statistics.median(r["seconds"] for r in rows.values())))
+        hows = [r["how"] for r in rows.values() if r["imported"]]
+        notes.append("%s: %d by import, %d by a command, %d by metadata." % (index, *(hows.count(h) for h in ("import", "command", "metadata"))))
         failures += [(index, name, r) for name, r in rows.items() if not r["imported"]]
+    lines += ["", "The column \"imported\" counts all ways in which a package was judged. " + " ".join(notes)]
     if failures:
         lines += ["", "| failed | index | step | reason |", "|---|---|---|---|"]
         lines += ["| %s | %s | %s | %s |" % (name, index, "import" if r["installed"] else "install", cell(r["reason"])) for index, name, r in failures]
