@@ -23,7 +23,7 @@ def modules(distribution):
     top = [p for p in packages if not any(p.startswith(q + "/") for q in packages)]
     found = sorted({*top, *(n for n in names if "/" not in n)}) or sorted(names)[:1]
     if not found:
-        found = (distribution.read_text("top_level.txt") or "").split()
+        found = [m for m in (distribution.read_text("top_level.txt") or "").split() if m.isidentifier()]  # not NAME-stubs
     plain = re.sub(r"\W|_", "", NAME).lower()
     public = [m for m in found if not re.search("(^|/)_", m) and m.split("/")[0] not in ASIDE]
     own = [m for m in public if re.sub(r"\W|_", "", m).lower() == plain]
