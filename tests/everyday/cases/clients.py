@@ -57,7 +57,7 @@ CASES = [
     Case("wrong argument names the field", mcp("execute_code", {"session_id": "{box}", "language": "python"}, code=1, shows="code")),
     Case("start_process and its output", mcp("start_process", {"session_id": "{box}", "command": "echo begun; sleep 100"}, json={"state": "running"}),
          mcp("list_processes", {"session_id": "{box}"}, shows="sleep 100")),
-    Case("install_package", mcp("install_package", {"session_id": "{box}", "package": "humanize"}, shows="humanize"),
+    Case("install_package", mcp("install_package", {"session_id": "{box}", "package_name": "humanize"}, shows="humanize"),
          mcp("execute_code", {"session_id": "{box}", "language": "python", "code": "import humanize; humanize.intcomma(1234567)"}, shows="1,234,567"),
          index="python"),
 
