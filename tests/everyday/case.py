@@ -75,7 +75,7 @@ class Case:
 
 # The distribution of a module, where the names differ.
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "PIL": "pillow", "bs4": "beautifulsoup4", "yaml": "pyyaml", "cv2": "opencv-python-headless",
-                 "dateutil": "python-dateutil", "docx": "python-docx", "pptx": "python-pptx", "dotenv": "python-dotenv", "jwt": "pyjwt"}
+                 "dateutil": "python-dateutil", "docx": "python-docx", "attr": "attrs", "pptx": "python-pptx", "dotenv": "python-dotenv", "jwt": "pyjwt"}
 
 
 def as_tuple(value):

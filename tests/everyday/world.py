@@ -47,7 +47,7 @@ class World:
         if packages:
             env.update({"CAISSON_PIP_INDEX": None, "CAISSON_NPM_REGISTRY": None})
         self.daemon = Daemon(where, "--image-store", self.store, "--egress-private", "127.0.0.0/8", "--egress-dns", self.dns.address,
-                             "--tools", "all", env=env)
+                             "--tools", "all", "--package-rate", 1000, env=env)
         self.known, self.indexes, self.absent = {}, {}, {}
 
     def close(self):

@@ -46,7 +46,7 @@ CASES = [
          javascript("const app = require('express')(); app.get('/', (q, r) => r.json({express: true})); await new Promise(r => app.listen(8000, '127.0.0.1', r)); 1"),
          OPEN, http("GET", "/ports/8000/", json={"express": True}), needs="node", npm="express"),
     Case("streamlit application", python("open('app.py', 'w').write('import streamlit as st\\nst.title(\"Hi\")\\n')"),
-         background("python3", "-m", "streamlit", "run", "app.py", "--server.port", "8000", "--server.headless", "true", "--browser.gatherUsageStats", "false", until="Network URL"),
+         background("python3", "-m", "streamlit", "run", "app.py", "--server.port", "8000", "--server.headless", "true", "--global.developmentMode", "false", "--browser.gatherUsageStats", "false", until="Network URL"),
          OPEN, http("GET", "/ports/8000/_stcore/health", bytes=b"ok"), modules="streamlit"),
     Case("port by the command line", background("python3", "-u", "-c", PLAIN, until="ready"),
          cli("port", "{box}", "8000", shows=("http://127.0.0.1:", "/ports/8000~"))),

@@ -62,7 +62,7 @@ CASES = [
     Case("duckdb", python(r"""
             import duckdb
             open('d.csv', 'w').write('a,b\n1,2\n3,4\n')
-            duckdb.sql("select sum(a) + sum(b) as s from 'd.csv'").fetchone()""", result="(10,)"), modules="duckdb"),
+            duckdb.sql("select sum(a) + sum(b) as s from 'd.csv'").fetchall()""", result="[(10,)]"), modules="duckdb"),
     Case("pyarrow", python("""
             import pyarrow as pa, pyarrow.parquet as pq
             t = pa.table({'a': [1, 2]})
