@@ -495,16 +495,16 @@ def test_what_may_be_reached_is_narrowed_at_once(held):
     held.use(GENEROUS)
 
 
-SLEEP = "1234"
-
-
 class Slow:
     """A sandbox whose pid 1 is stopped, so that a change of its egress stays on its way."""
+    seconds = 1234  # of the program by which it is found; the cell of the one before may still be ending
 
     def __init__(self, held, box):
         self.held = held
-        box.post("/processes", {"cmd": "sleep", "args": [SLEEP]})
-        self.pid, = [p for p in held.d.processes() if name_of(p) == "caisson-init" and [c for c in children(p) if command_of(c) == ["sleep", SLEEP]]]
+        Slow.seconds += 1
+        command = ["sleep", str(Slow.seconds)]
+        box.post("/processes", {"cmd": command[0], "args": command[1:]})
+        self.pid, = [p for p in held.d.processes() if name_of(p) == "caisson-init" and [c for c in children(p) if command_of(c) == command]]
 
     def __enter__(self):
         os.kill(self.pid, signal.SIGSTOP)
