@@ -79,15 +79,24 @@ const modules = {
 	async import(specifier, options) {
 		specifier = String(specifier);
 		if (this.nativeImport) {
-			return quietly(() => this.nativeImport(specifier, options)).catch((e) => {
-				const home = e && e.code === 'ERR_MODULE_NOT_FOUND' ? homeOf(specifier) : undefined;
-				if (!home) throw e;
-				return quietly(() => loaderOf(home)(specifier, options));
-			});
+			return quietly(() => this.nativeImport(specifier, options)).catch((e) => this.importInstalled(specifier, options, e));
 		}
 		if (/^\.{0,2}\//.test(specifier)) return import(url.pathToFileURL(path.resolve(this.cwd, specifier)).href);
 		if (/^[a-z]+:/i.test(specifier) || builtinModules.includes(specifier)) return import(specifier);
 		return import(url.pathToFileURL(this.locate(specifier)).href);
+	},
+	// node's loader does not look along NODE_PATH, where installed packages are.
+	importInstalled(specifier, options, error) {
+		if (!error || error.code !== 'ERR_MODULE_NOT_FOUND' || /^\.{0,2}\/|^[a-z]+:/i.test(specifier)) throw error;
+		const home = homeOf(specifier);
+		if (home) return quietly(() => loaderOf(home)(specifier, options));
+		let file;
+		try {
+			file = this.locate(specifier);
+		} catch (ignored) {
+			throw error;
+		}
+		return quietly(() => this.nativeImport(url.pathToFileURL(file).href, options));
 	},
 	// The file of a package.
 	locate(specifier) {

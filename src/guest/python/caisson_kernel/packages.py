@@ -112,7 +112,8 @@ def _imported_before(package):
 
 def install(args):
     from . import control
-    answer = control.channel.install(_requirements(args), bool(_UPGRADE.intersection(args)))
+    wanted = _requirements(args)  # refuses options before anything is asked
+    answer = control.channel.install(wanted, bool(_UPGRADE.intersection(args)))
     if answer.get("error"):
         raise RuntimeError("pip install: " + str(answer["error"]))
     installed = [str(p) for p in answer.get("packages") or ()]
