@@ -158,7 +158,7 @@ static int prefer_as_victim(const struct plan *p)
 /* A copy above all numbers that init has. */
 static int lift(const struct plan *p, int fd)
 {
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, INIT_SCORE_FD + 1);
 
 	if (high < 0)
 		stage_fail(p, STAGE_STDIO, 1);

@@ -239,6 +239,15 @@ class Daemon(BareDaemon):
         """Host pids of the pid 1 of every cell, without zombies."""
         return {p for p in children(self.warden) if (s := stat_of(p)) and s[0] == "caisson-init" and s[1] != "Z"}
 
+    def cell_of(self, pid):
+        """The pid 1 of the cell that a process is in. Other cells may end meanwhile."""
+        space = os.readlink(f"/proc/{pid}/ns/pid")
+        for p in self.cells():
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(f"/proc/{p}/ns/pid") == space:
+                    return p
+        raise AssertionError(f"{pid} is in no cell of this daemon")
+
     def zombies(self):
         return {p for p in children(self.warden) if (s := stat_of(p)) and s[1] == "Z"}
 

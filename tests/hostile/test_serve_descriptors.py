@@ -40,8 +40,7 @@ class Pid1:
         mark = unique("k")[:14]
         d.execute(call_yourself(mark), session_id=self.name)
         kernel = until(lambda: d.named(mark), 10, "the kernel").pop()
-        ns = os.readlink(f"/proc/{kernel}/ns/pid")
-        self.pid = next(p for p in d.cells() if os.readlink(f"/proc/{p}/ns/pid") == ns)
+        self.pid = d.cell_of(kernel)
         self.p = Puppet(self.pid)
 
     def ask(self, method, path, body=None):

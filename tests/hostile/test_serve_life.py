@@ -405,8 +405,10 @@ def test_set_id_programs(daemon, stopped_by):
         box.execute("import os\nfor m in (0o4755, 0o2755, 0o6755):\n try: os.chmod('/workspace/own', m)\n except OSError as e: print(e)")
         pid, _ = box.find()
         root = f"/proc/{pid}/root/workspace"
-        bits = [p for p in [f"{root}/own", *(f"{root}/t/{f}" for f in os.listdir(f"{root}/t"))] if os.stat(p).st_mode & 0o6000]
+        bits = [p for p in [f"{root}/own", *(f"{root}/t/{f}" for f in os.listdir(f"{root}/t"))] if os.stat(p).st_mode & 0o4000]
+        bits += [f for f in os.listdir(f"{root}/t") if os.stat(f"{root}/t/{f}").st_mode & 0o2000]
         assert not bits, f"set-id files in a sandbox: {bits}"
+        landed(os.stat(f"{root}/own").st_mode & 0o2000, "code in a cell may set the set-group-id bit")
         landed(len(os.listdir(f"{root}/t")) == 2, "they were unpacked")
         uid = status_of(pid)["Uid"]
         for path in ("/workspace/own", *(f"/workspace/t/{f}" for f in os.listdir(f"{root}/t"))):

@@ -217,7 +217,7 @@ def test_front_gives_a_directory_to_a_cell(daemon, host, what, stopped_by):
     """A front and code in a cell cooperate: a directory of the host as stdin would lead the code out of its cell."""
     name = unique()
     daemon.execute("1", session_id=name)
-    init = next(c for c in daemon.cells() if os.readlink(f"/proc/{c}/ns/pid") == os.readlink(f"/proc/{kernel_of(daemon, name)}/ns/pid"))
+    init = daemon.cell_of(kernel_of(daemon, name))
     up = "/proc/self/fd/0/" + "../" * 12 + host.file.lstrip("/")
     with Puppet(daemon.pid) as p:
         channel = other_end(init, 3, daemon.pid)
@@ -238,7 +238,7 @@ def test_pid_1_holds_up_no_file(daemon, stopped_by):
     """Pid 1 holds a fanotify group that root made: a mark on a shared file would make everybody who reads it wait for pid 1."""
     name = unique()
     daemon.execute("1", session_id=name)
-    init = next(c for c in daemon.cells() if os.readlink(f"/proc/{c}/ns/pid") == os.readlink(f"/proc/{kernel_of(daemon, name)}/ns/pid"))
+    init = daemon.cell_of(kernel_of(daemon, name))
     group = [fd for fd, name in descriptors(init).items() if "fanotify" in name]
     landed(len(group) == 1, descriptors(init))
     with Puppet(init) as p:
