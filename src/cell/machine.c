@@ -20,8 +20,8 @@
  * The pages for the texts are reserved, so that a full disk does not matter. Init has to know when
  * a text is read: the warden of root gives it a fanotify group, and the child marks the files. The
  * Linux kernel then holds each read until init has answered, which it does after it has written.
- * Nothing happens in a cell in which nobody reads. An ordinary user may not have such a group: init
- * then writes at the start of commands and now and then (init/machine.c).
+ * Init does nothing while no program reads. An ordinary user may not have such a group: init then
+ * writes at the start of commands and every two seconds (init/machine.c).
  *
  * Safe, and why. A group for permission events takes CAP_SYS_ADMIN to make, and its holder could
  * mark other files, and so hold up programs of the host that share them. The filter refuses

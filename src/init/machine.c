@@ -5,9 +5,9 @@
  * Theory of operation. With the fanotify group of root's warden (cell/machine.c) the Linux kernel
  * holds each read() of the files until init has answered: init writes the file that is asked for,
  * and lets the reader go on. So a text is as new as its reader, a program that keeps the file open
- * (top) included, and a cell in which nobody reads costs nothing. Init, its descriptors and its
- * time are the cell's own: a guest that reads without end slows itself down. Init must never read
- * one of these files itself, nor wait for a process that may: see NOEXEC in cell/machine.c.
+ * (top) included, and init does nothing while no program reads. Init, its descriptors and its time
+ * are the cell's own: a guest that reads without end slows itself down. Init must never read one of
+ * these files itself, nor wait for a process that may: see NOEXEC in cell/machine.c.
  *
  * Without the group init writes at the start of each command and every two seconds. The limits are
  * always right, the use may be that old.

@@ -42,7 +42,7 @@ const loaderOf = (directory) => vm.runInThisContext('(s, o) => (o === undefined 
 	importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
 });
 
-// The directory whose node_modules is in NODE_PATH and has the package; undefined if there is none.
+// The directory whose node_modules is in NODE_PATH and has the package; undefined if no directory has it.
 function homeOf(specifier) {
 	const [name] = /^(?:@[^/]+\/)?[^./@][^/]*/.exec(specifier) || [''];
 	const directories = (process.env.NODE_PATH || '').split(path.delimiter).filter((d) => path.basename(d) === 'node_modules');
