@@ -20,7 +20,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages packages-survey api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages packages-survey api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full sdk-docker everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest container container-test \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -38,7 +38,8 @@ help:
 	@echo 'make s3         buckets against MinIO, which make s3-fetch builds: all of it, also a gigabyte and a bucket that goes away'
 	@echo 'make jupyter    real clients of the Jupyter wire (part of make test), and JupyterLab in a browser'
 	@echo 'make sdk        the Python library: its wheel in a clean environment against a daemon, ruff, mypy (part of make test);'
-	@echo '                make sdk-full has the tests too that make test leaves out for time'
+	@echo '                make sdk-full has the tests too that make test leaves out for time; make sdk-docker its tests with'
+	@echo '                a Docker daemon, which it starts'
 	@echo 'make image-test all tests of images: registries, hostile archives, kills; make test has a part of them'
 	@echo 'make serve-test all tests of the daemon, those too that make test leaves out for time'
 	@echo 'make packages   numpy, pandas and others from PyPI and npm, uv beside pip, kills in the middle, hostile packages'
@@ -47,6 +48,8 @@ help:
 	@echo '                once: ONLY="python and csv" (names), IMAGE="host" (images); make test has a quick part'
 	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
+	@echo 'make container  the root file system of the container image, from Debian packages; then docker build -t sandbox:latest .'
+	@echo 'make container-test  the image in containers of a real Docker daemon'
 	@echo 'make asan       units, integration, the daemon and the hostile suite on ASan+UBSan binaries ($(ASAN)/)'
 	@echo 'make valgrind   units under memcheck'
 	@echo 'make fuzz-api   schemathesis against a daemon, SECS=seconds'
@@ -208,10 +211,19 @@ sdk: build
 	@$(SDK_TEST) -m 'not slow' sdk/python/tests
 
 sdk-full: build
+	@tools/deps.sh test docker
+	@sdk/python/tools/docker-image.sh $(SDK)
 	@sdk/python/tools/extras.sh $(SDK)
 	@sdk/python/tools/lint.sh check $(SDK)
 	@sdk/python/tools/install.py $(SDK)
 	@$(SDK_TEST) sdk/python/tests
+
+# The contract of all runtimes of sessions, and the docker runtime's own tests, with a Docker daemon that they start.
+sdk-docker: build
+	@tools/deps.sh test docker
+	@sdk/python/tools/docker-image.sh $(SDK)
+	@sdk/python/tools/install.py $(SDK)
+	@$(SDK_TEST) $(addprefix sdk/python/tests/test_,contract.py docker.py)
 
 sdk-fetch: build
 	@sdk/python/tools/lint.sh fetch $(SDK)
@@ -266,6 +278,18 @@ hostile-serve: build
 # Cgroup layouts that this machine does not have, in small QEMU guests (no KVM needed).
 guest: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/guest
+
+# The archives that the Dockerfile adds: packages of Debian, and this tree. No registry, no container engine (docs/container.md).
+container:
+	@tools/deps.sh build container
+	@tools/container.sh
+
+# The image in containers of the Docker daemon that `docker` reaches, or of Debian's, which it starts and ends. Tests that lack one are
+# skipped, with the reason.
+container-test: build
+	@tools/deps.sh container-test guest || echo "container-test: going on with what is here"
+	@$(MAKE) --no-print-directory container || echo "container-test: going on with the last image, if there is one"
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/container
 
 $(ASAN)/build.ninja:
 	meson setup -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined $(ASAN)

@@ -61,6 +61,7 @@ FRONT_EXCEPTIONS = {
 EXCEPTIONS = {
     ("cli", "cell/spec.h"): "defaults and ranges of a spec: one table, pure functions over it",
     ("cli", "cell/cgroup.h"): "doctor: looks where cells may live, creates nothing",
+    ("cli", "cell/container.h"): "in a container: names what its engine withholds; a mount namespace of the caller's own",
     ("cli", "cell/landlock.h"): "doctor: asks the Linux kernel for its version of Landlock",
     ("client", "cell/seccomp.h"): "the identity of the compiled filter, which a receipt names",
     ("front", "cell/power.h"): "its jail: gives up its own power, by system call only",

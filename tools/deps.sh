@@ -3,23 +3,26 @@
 # deps.sh - Install the Debian/Ubuntu packages that a group of make targets needs, and only those
 # that are missing. When nothing is missing it asks dpkg once and ends: no network, no root.
 #
-# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz valgrind bench jupyter browser
+# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz valgrind bench docker container container-test jupyter browser
 set -eu
 
 packages() {
 	case "$1" in
 	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev libcmocka-dev scdoc \
 		libjansson-dev libwslay-dev libssl-dev libcurl4-openssl-dev libexpat1-dev libsqlite3-dev node-llhttp libc-ares-dev libidn2-dev libarchive-dev ;;
-	test) echo python3-pytest procps util-linux strace nodejs r-base-core curl openssl python3-numpy python3-venv python3-pip git iproute2 docker-registry skopeo umoci apache2-utils busybox-static zstd mmdebstrap ;;
+	test) echo python3-pytest procps util-linux strace nodejs r-base-core curl openssl python3-numpy python3-venv python3-pip flit git iproute2 docker-registry skopeo umoci apache2-utils busybox-static zstd mmdebstrap ;;
 	guest) echo qemu-system-x86 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell pyflakes3 ;;
 	fuzz) echo clang "$(fuzzer_runtime)" ;;
 	valgrind) echo valgrind libc6-dbg ;;
+	docker) echo docker.io ;;
+	container) echo mmdebstrap ;;
+	container-test) echo docker.io python3-pytest python3-yaml curl util-linux ;;
 	jupyter) echo jupyter-server python3-nbclient python3-jupyter-kernel-test python3-matplotlib python3-pandas ;;
 	browser) echo chromium ;;
-	bench) echo bubblewrap crun runc podman docker.io python3-ipykernel python3-numpy wrk ;;
+	bench) echo bubblewrap crun runc podman docker.io docker-registry skopeo python3-ipykernel python3-numpy wrk ;;
 	*)
-		echo "deps.sh: unknown group '$1' (build test guest lint fuzz valgrind bench jupyter browser)" >&2
+		echo "deps.sh: unknown group '$1' (build test guest lint fuzz valgrind bench docker container container-test jupyter browser)" >&2
 		exit 2
 		;;
 	esac

@@ -5,6 +5,9 @@
 # Sandboxes of the daemon that the environment names.
 _caisson_names() { caisson ps --all 2>/dev/null | awk 'NR > 1 { print $1 }'; }
 
+# Options of the daemon: so many, and so often more, that its help is asked for them.
+_caisson_serve() { caisson serve --help 2>/dev/null | awk '$1 ~ /^--/ { print $1 } END { print "--help" }'; }
+
 _caisson() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs='run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm help'
@@ -14,7 +17,7 @@ _caisson() {
 	local audit='--state --sandbox --owner --event --since --tail --head --from --json --help'
 	local image='--store --json --quiet --allow --name --authfile --ca --insecure --all --package --suite --mirror --help'
 	local daemon='--json --socket --state --url --token-file --ca-file --help'
-	local verb='' own='' named='' i
+	local verb='' own='' named='' behind='' i
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -26,7 +29,15 @@ _caisson() {
 	done
 	for ((; i < COMP_CWORD; i++)); do
 		[[ ${COMP_WORDS[i]} != --name ]] || named=1
+		[[ ${COMP_WORDS[i]} != -- ]] || behind=1
 	done
+	# Options of a daemon follow --.
+	[[ $verb$behind != mcp1 && $verb$behind != policy1 ]] || verb=serve
+	if [[ $verb == serve ]]; then
+		[[ $cur == -* ]] && own=$(_caisson_serve) || own=''
+		mapfile -t COMPREPLY < <([[ $cur == -* ]] || compgen -f -- "$cur"; compgen -W "$own" -- "$cur")
+		return
+	fi
 	# run and exec have other options with a sandbox.
 	case $verb$named in
 	run1) options="--name --timeout --lang --code --stdin $daemon" ;;

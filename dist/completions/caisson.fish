@@ -32,6 +32,8 @@ complete -c caisson -n "$none" -a help -d 'show the help of a verb'
 complete -c caisson -n "$none" -l version -d 'show the version'
 complete -c caisson -l help -d 'show help'
 complete -c caisson -n "__fish_seen_subcommand_from help" -a "run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm"
+# Options of the daemon: so many, and so often more, that its help is asked for them.
+complete -c caisson -n "__fish_seen_subcommand_from serve" -F -a "(caisson serve --help 2>/dev/null | string replace -rf '^ +(--[a-z0-9-]+).*  (.*)\$' '\$1\t\$2')"
 complete -c caisson -n "__fish_seen_subcommand_from policy" -F -a check
 complete -c caisson -n "__fish_seen_subcommand_from policy" -l json -d 'print one object'
 complete -c caisson -n "__fish_seen_subcommand_from doctor" -l json -d 'print one object'

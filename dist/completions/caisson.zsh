@@ -139,6 +139,7 @@ _caisson() {
 	doctor) _arguments '--json[print one object]' '--help[show help]' ;;
 	audit) _arguments $audit '2:verb:(ls verify)' ;;
 	image) _arguments $image '2:verb:(pull import build ls inspect verify rm prune)' '*:file:_files' ;;
+	serve) [[ $words[CURRENT] == -* ]] && _caisson_serve || _files ;;
 	policy) _arguments '--json[print one object]' '--help[show help]' '2:verb:(check)' '3:file:_files' ;;
 	mcp) _arguments '--tools[tools of a private daemon]:names' '--print-config[print the configuration for a host]:host:(claude cursor vscode mcpo openwebui)' $daemon ;;
 	approve) _arguments '--deny[deny the call]' '--reason[reason, shown to the code]:text' $daemon '2:id' ;;
@@ -156,6 +157,11 @@ _caisson() {
 	kill) _arguments $daemon '*:name:_caisson_names' ;;
 	help) _values verb run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm ;;
 	esac
+}
+
+# Options of the daemon: so many, and so often more, that its help is asked for them.
+_caisson_serve() {
+	compadd -- --help ${(f)"$(caisson serve --help 2>/dev/null | awk '$1 ~ /^--/ { print $1 }')"}
 }
 
 _caisson_names() {

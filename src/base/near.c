@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* near.c - The edit distance of two words; a word that begins with the other one is near, too. */
+/* near.c - The distance of two words in typing errors; a word that begins with the other one is
+ * near, too. */
 #include "base/near.h"
 
 #include <stdio.h>
@@ -11,33 +12,35 @@
 
 struct near near_word(const char *word, size_t len)
 {
-	size_t most = len / 3 + 1;
+	size_t most = len / 3 < 1 ? 1 : len / 3;
 
 	return (struct near){ .word = word,
 			      .len = len,
 			      .distance = (most > CHANGES_MAX ? CHANGES_MAX : most) + 1 };
 }
 
-/* How many letters have to be inserted, deleted or changed (Levenshtein). */
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many letters have to be inserted, deleted or changed, or neighbours exchanged. */
 static size_t changes(const char *a, size_t len, const char *b, size_t n)
 {
-	size_t row[WORD_MAX + 1];
+	size_t d[WORD_MAX + 1][WORD_MAX + 1];
 
+	for (size_t i = 0; i <= len; i++)
+		d[i][0] = i;
 	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= len; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
+		d[0][j] = j;
+	for (size_t i = 1; i <= len; i++)
 		for (size_t j = 1; j <= n; j++) {
-			size_t best = corner + (a[i - 1] != b[j - 1]);
-
-			corner = row[j];
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+			d[i][j] = least(least(d[i - 1][j], d[i][j - 1]) + 1,
+					d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
 		}
-	}
-	return row[n];
+	return d[len][n];
 }
 
 void near_try(struct near *n, const char *name)

@@ -33,15 +33,17 @@ static void show(const struct option_row *row, uint64_t n, char out[NUM_FORMAT_M
 		(void)snprintf(out, NUM_FORMAT_MAX, "%" PRIu64, n / 1000);
 }
 
-static int out_of_range(const struct option_row *row, struct err *e)
+static int out_of_range(const struct option_row *row, const char *v, struct err *e)
 {
+	bool bytes = row->kind == OPTION_SIZE && strspn(v, "0123456789") == strlen(v);
 	char min[NUM_FORMAT_MAX], max[NUM_FORMAT_MAX];
 
 	show(row, row->min, min);
 	show(row, row->max, max);
 	if (!row->max)
 		return err_say(e, -EINVAL, "must be at least %s", min);
-	return err_say(e, -EINVAL, "must be between %s and %s", min, max);
+	return err_say(e, -EINVAL, "must be between %s and %s%s", min, max,
+		       bytes ? "; a number without a unit (K, M, G) is one of bytes" : "");
 }
 
 static int store_number(const struct options *p, const struct option_row *row, const char *v,
@@ -56,7 +58,7 @@ static int store_number(const struct options *p, const struct option_row *row, c
 	if (r < 0)
 		return r;
 	if (n < row->min || n > max)
-		return out_of_range(row, e);
+		return out_of_range(row, v, e);
 	if (row->kind == OPTION_CPUS)
 		*(uint32_t *)member(p, row) = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 	else

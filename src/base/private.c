@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private.c - The checks on a file that holds secrets, and locked memory. */
+/* private.c - The checks on a file that only its owner may change, and locked memory. */
 #include "base/private.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 
-static int check(int fd, struct err *e)
+int private_check(int fd, bool secret, uid_t uid, struct err *e)
 {
 	struct stat st;
 
@@ -20,10 +20,11 @@ static int check(int fd, struct err *e)
 		return err_set(e, -errno, "look at it");
 	if (!S_ISREG(st.st_mode))
 		return err_say(e, -EINVAL, "must be a plain file");
-	if (st.st_mode & 077)
-		return err_say(e, -EPERM, "others can read or change it (mode %03o): chmod 600 it",
-			       (unsigned)st.st_mode & 0777);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
+	if (st.st_mode & (secret ? 077 : 022))
+		return err_say(e, -EPERM, "others can %schange it (mode %03o): chmod %s it",
+			       secret ? "read or " : "", (unsigned)st.st_mode & 0777,
+			       secret ? "600" : "go-w");
+	if (st.st_uid != 0 && st.st_uid != uid)
 		return err_say(e, -EPERM, "belongs to another user (uid %u)", (unsigned)st.st_uid);
 	return 0;
 }
@@ -31,7 +32,7 @@ static int check(int fd, struct err *e)
 int private_open(const char *path, struct err *e)
 {
 	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int r = fd < 0 ? err_set(e, -errno, "open it") : check(fd, e);
+	int r = fd < 0 ? err_set(e, -errno, "open it") : private_check(fd, true, geteuid(), e);
 
 	return r < 0 ? r : TAKE_FD(fd);
 }

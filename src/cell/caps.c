@@ -17,6 +17,20 @@
 #include "base/fd.h"
 #include "wire/init.h"
 
+const char *caps_name(int cap)
+{
+	static const char *const names[] = {
+		[CAP_CHOWN] = "CHOWN",           [CAP_DAC_OVERRIDE] = "DAC_OVERRIDE",
+		[CAP_FOWNER] = "FOWNER",         [CAP_KILL] = "KILL",
+		[CAP_SETGID] = "SETGID",         [CAP_SETUID] = "SETUID",
+		[CAP_SETPCAP] = "SETPCAP",       [CAP_SYS_CHROOT] = "SYS_CHROOT",
+		[CAP_SYS_PTRACE] = "SYS_PTRACE", [CAP_SYS_ADMIN] = "SYS_ADMIN",
+		[CAP_SETFCAP] = "SETFCAP",       [CAP_DAC_READ_SEARCH] = "DAC_READ_SEARCH",
+	};
+
+	return cap >= 0 && (size_t)cap < ARRAY_SIZE(names) && names[cap] ? names[cap] : "?";
+}
+
 int caps_permitted(uint64_t *ret)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

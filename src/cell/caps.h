@@ -6,10 +6,31 @@
 #ifndef CAISSON_CELL_CAPS_H
 #define CAISSON_CELL_CAPS_H
 
+#include <linux/capability.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct init_config;
+
+/*
+ * The capabilities of root that the warden keeps:
+ *   SYS_ADMIN      namespaces, mounts of what the client opened, id-mapped mounts
+ *   SETUID SETGID  writing id maps for ranges that are not our own id
+ *   SETPCAP        handing the child a reduced bounding set
+ *   KILL           signalling cells, which are other users
+ *   SYS_PTRACE DAC_READ_SEARCH   reading /proc of cells for receipts
+ *   DAC_OVERRIDE   cgroup directories that a service manager gave to another user
+ * and, if root has it, which a container's may not:
+ *   MKNOD          device nodes of each cell's own (cell/root.c). It gives no more than SYS_ADMIN,
+ *                  which can mount a devtmpfs with every node; a device cgroup limits both
+ */
+#define WARDEN_CAPS                                                                                \
+	(1ull << CAP_SYS_ADMIN | 1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP |   \
+	 1ull << CAP_KILL | 1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH |                 \
+	 1ull << CAP_DAC_OVERRIDE)
+
+/* caps_name() - "SYS_ADMIN" of CAP_SYS_ADMIN; "?" for one that is not needed anywhere here. */
+const char *caps_name(int cap);
 
 /* caps_permitted() - The permitted set of this thread. 0 or -errno. */
 int caps_permitted(uint64_t *ret);

@@ -253,15 +253,28 @@ int cgroup_oom_kills(const struct cgroup *c, uint64_t *ret_kills, struct err *e)
 	return r < 0 ? err_set(e, r, "count out-of-memory kills") : 0;
 }
 
+uint32_t cgroup_open_files(const struct cgroup *c, const struct cgroup_file *rows, size_t n,
+			   int *fds, unsigned int n_fds)
+{
+	uint32_t have = 0;
+
+	for (unsigned int i = 0; i < n_fds; i++)
+		fds[i] = -1;
+	for (const struct cgroup_file *f = rows; f < rows + n; f++) {
+		int dir = f->v2 == (c->kind == CGROUP_V2) ? cgroup_dir(c, f->role) : -1;
+
+		if (dir < 0 || fds[f->to] >= 0)
+			continue;
+		fds[f->to] = openat(dir, f->name, O_RDONLY | O_CLOEXEC);
+		if (fds[f->to] >= 0)
+			have |= 1u << f->to;
+	}
+	return have;
+}
+
 uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_])
 {
-	/* One row per gauge and kind of tree. */
-	static const struct {
-		bool v2;
-		enum cgroup_role role;
-		const char *file;
-		enum cell_gauge gauge;
-	} rows[] = {
+	static const struct cgroup_file rows[] = {
 		{ true, CGROUP_UNIFIED, "cpu.stat", GAUGE_CPU_STAT },
 		{ true, CGROUP_UNIFIED, "memory.peak", GAUGE_MEMORY_PEAK },
 		{ true, CGROUP_UNIFIED, "pids.peak", GAUGE_PIDS_PEAK },
@@ -278,20 +291,8 @@ uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_])
 		{ false, CGROUP_MEMORY, "memory.usage_in_bytes", GAUGE_MEMORY_USED },
 		{ false, CGROUP_MEMORY, "memory.stat", GAUGE_MEMORY_STAT },
 	};
-	uint32_t have = 0;
 
-	for (size_t g = 0; g < GAUGE_MAX_; g++)
-		fds[g] = -1;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int dir = rows[i].v2 == (c->kind == CGROUP_V2) ? cgroup_dir(c, rows[i].role) : -1;
-
-		if (dir < 0)
-			continue;
-		fds[rows[i].gauge] = openat(dir, rows[i].file, O_RDONLY | O_CLOEXEC);
-		if (fds[rows[i].gauge] >= 0)
-			have |= 1u << rows[i].gauge;
-	}
-	return have;
+	return cgroup_open_files(c, rows, ARRAY_SIZE(rows), fds, GAUGE_MAX_);
 }
 
 /* ---- entering ------------------------------------------------------------------------------- */

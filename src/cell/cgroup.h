@@ -107,6 +107,17 @@ bool cgroup_name_valid(const char *name);
 int cgroup_site_find(struct cgroup_site *ret, struct err *e);
 
 /*
+ * cgroup_site_is_locked(), cgroup_site_unlock() - In a container: whether an engine mounted trees
+ * read-only that begin at our own cgroup; in a mount namespace of our own, make them writable.
+ */
+bool cgroup_site_is_locked(void);
+void cgroup_site_unlock(void);
+
+/* cgroup_site_is_machine() - In a container: whether the v2 tree that we see begins above our
+ * cgroup, at the machine's root. Cells there would be outside of the container's limits. */
+bool cgroup_site_is_machine(void);
+
+/*
  * cgroup_site_prepare() - Make a found site ready for cgroup_create(). Called once, by the warden.
  *
  * Does nothing unless s->vacate is set. Then it moves every process of that cgroup, ourselves
@@ -135,6 +146,20 @@ int cgroup_clone_fd(const struct cgroup *c);
 
 /* cgroup_limits_read() - The limits as the kernel holds them now (for receipts); 0 = none. */
 int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
+
+/*
+ * cgroup_open_files() - Open files that show something, for reading, in the kind of tree that @c
+ * has. @fds[to] becomes the descriptor of the first of its rows whose file is there, or -1.
+ * Return: 1u << to of those opened.
+ */
+struct cgroup_file {
+	bool v2;
+	enum cgroup_role role;
+	const char *name;
+	unsigned int to;
+};
+uint32_t cgroup_open_files(const struct cgroup *c, const struct cgroup_file *rows, size_t n,
+			   int *fds, unsigned int n_fds);
 
 /* cgroup_gauges() - Open the files that show the use of resources, for a reader without rights; -1
  * where a file is missing. Return: 1u << gauge of those opened. */
@@ -202,6 +227,13 @@ int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e
 /* cgroup_stop_path() - Forbid forks in it, where the directory can. Does nothing for a path that
  * cgroup_remove_path() refuses. For use before the removal of several that belong together. */
 void cgroup_stop_path(const char *path);
+
+/*
+ * cgroup_kill() - SIGKILL to every process in it, without waiting for their ends. Pid 1 of a cell
+ * alone would do: all others end with it. But it has to get its turn first, among hundreds of
+ * processes that fork.
+ */
+void cgroup_kill(const struct cgroup *c);
 
 /*
  * cgroup_try_remove() - Remove every directory, and a "caisson" parent when it is empty. Processes

@@ -243,14 +243,19 @@ void cgroup_stop_path(const char *path)
 		forbid_forks(fd);
 }
 
-/* Kill the processes in a directory that could not be removed. */
-static void empty(const struct cgroup *c, size_t i)
+static void empty(int dirfd)
 {
-	int fd = c->dirfd[i];
-
-	if (fd < 0 || fd_write_file(fd, "cgroup.kill", "1") == 0)
+	if (dirfd < 0 || fd_write_file(dirfd, "cgroup.kill", "1") == 0)
 		return;
-	(void)kill_rounds(fd, NULL);
+	(void)kill_rounds(dirfd, NULL);
+}
+
+void cgroup_kill(const struct cgroup *c)
+{
+	/* Forks are not forbidden here: their refusals would be counted as a limit that was hit. */
+	empty(cgroup_dir(c, CGROUP_UNIFIED));
+	if (c->kind != CGROUP_V2)
+		empty(cgroup_dir(c, CGROUP_PIDS));
 }
 
 int cgroup_try_remove(struct cgroup *c, struct err *e)
@@ -275,7 +280,7 @@ int cgroup_try_remove(struct cgroup *c, struct err *e)
 		forbid_forks(pids);
 	for (size_t i = 0; i < c->n_dirs; i++)
 		if (busy[i])
-			empty(c, i);
+			empty(c->dirfd[i]);
 	return result;
 }
 

@@ -25,12 +25,16 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #define FIX_WITHOUT "give up whole-cell limits with '--without cgroup'"
+#define FIX_READ_ONLY                                                                              \
+	"mounted read-only, so memory, pids and cpu cannot be limited: in a container, run as "    \
+	"root with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN), or " FIX_WITHOUT
 
 static int read_map(struct cgroup_map *m, struct err *e)
 {
@@ -132,6 +136,8 @@ static int find_v1(const struct cgroup_map *m, struct cgroup_site *s, struct err
 			return -ENAMETOOLONG;
 		}
 	}
+	if (why == -EROFS)
+		return err_say(e, why, "cgroup v1: the hierarchies are " FIX_READ_ONLY);
 	if (bad)
 		return err_say(e, why,
 			       "cgroup v1: %s cannot be used by uid %u (%s; v1 is not delegated to "
@@ -240,12 +246,7 @@ static int refuse_v2(const struct cgroup_place *at, unsigned int have, struct er
 	unsigned int lack = CGROUP_NEED & ~have;
 
 	if (at->read_only)
-		return err_say(
-			e, -EROFS,
-			"cgroup v2: %s is mounted read-only, so memory, pids and cpu cannot be "
-			"limited: start the container with a writable cgroup tree (Docker: "
-			"--privileged or --security-opt writable-cgroups=true), or " FIX_WITHOUT,
-			at->mount);
+		return err_say(e, -EROFS, "cgroup v2: %s is " FIX_READ_ONLY, at->mount);
 	if (geteuid() == 0)
 		return err_say(
 			e, -EOPNOTSUPP,
@@ -375,6 +376,57 @@ int cgroup_site_find(struct cgroup_site *ret, struct err *e)
 		ret->kind = CGROUP_NONE;
 	return r;
 }
+
+/* ---- in a container ------------------------------------------------------------------------ */
+
+bool cgroup_site_is_machine(void)
+{
+	struct cgroup_map m;
+	unsigned int missing;
+	const struct cgroup_place *at = &m.at[CGROUP_UNIFIED];
+
+	if (read_map(&m, NULL) < 0 || cgroup_map_kind(&m, &missing) != CGROUP_V2 || !at->usable ||
+	    !at->pos[0])
+		return false;
+	_fd_ int fd = open_cgroup(at->mount, true);
+
+	/* Only the real root has no such file. */
+	return fd >= 0 && faccessat(fd, "cgroup.events", F_OK, 0) < 0 && errno == ENOENT;
+}
+
+/* Read-only, and begins at our own cgroup. An earlier caisson may have moved us to a leaf. */
+static bool is_locked(const struct cgroup_place *at)
+{
+	return at->usable && at->read_only &&
+	       (!at->pos[0] || strcmp(at->pos, "/" CGROUP_SELF) == 0);
+}
+
+bool cgroup_site_is_locked(void)
+{
+	struct cgroup_map m;
+	bool found = false;
+
+	if (read_map(&m, NULL) < 0)
+		return false;
+	for (unsigned int r = 0; r < CGROUP_ROLES_; r++)
+		found |= is_locked(&m.at[r]);
+	return found;
+}
+
+void cgroup_site_unlock(void)
+{
+	struct mount_attr writable = { .attr_clr = MOUNT_ATTR_RDONLY };
+	struct cgroup_map m;
+
+	if (read_map(&m, NULL) < 0)
+		return;
+	for (unsigned int r = 0; r < CGROUP_ROLES_; r++)
+		if (is_locked(&m.at[r]))
+			(void)mount_setattr(AT_FDCWD, m.at[r].mount, 0, &writable,
+					    sizeof(writable));
+}
+
+/* ---- making it ready ----------------------------------------------------------------------- */
 
 /* Move what is in @fd now to @leaf. Return: how many there were, or -errno. */
 static int move_all(int fd, int leaf, struct err *e)

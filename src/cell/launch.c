@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/cgroup.h"
+#include "cell/container.h"
 #include "cell/idmap.h"
 #include "cell/stage.h"
 #include "wire/init.h"
@@ -63,11 +64,9 @@ static int explain_clone(int error, struct err *e)
 			       "no more namespaces allowed: raise sysctl user.max_*_namespaces "
 			       "(or namespaces are nested too deep)");
 	if (error == EPERM)
-		return err_say(
-			e, -error,
-			"the Linux kernel refuses namespaces (EPERM): inside a container allow "
-			"clone with CLONE_NEWUSER (docker: --security-opt seccomp=unconfined), "
-			"or run in a chroot-free environment");
+		return err_say(e, -error,
+			       "namespaces are refused (EPERM): by the filter of a container "
+			       "(docker: " CONTAINER_FILTER "), or because this is a chroot");
 	if (error == EINVAL)
 		return err_say(e, -error,
 			       "this Linux kernel lacks a namespace type that cells need "

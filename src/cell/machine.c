@@ -20,8 +20,9 @@
  * The pages for the texts are reserved, so that a full disk does not matter. Init has to know when
  * a text is read: the warden of root gives it a fanotify group, and the child marks the files. The
  * Linux kernel then holds each read until init has answered, which it does after it has written.
- * Init does nothing while no program reads. An ordinary user may not have such a group: init then
- * writes at the start of commands and every two seconds (init/machine.c).
+ * Init does nothing while no program reads. An ordinary user may not have such a group, and
+ * `caisson run` asks for none, because its caller waits for the end of the cell: init then writes
+ * at the start of commands and every two seconds (init/machine.c).
  *
  * Safe, and why. A group for permission events takes CAP_SYS_ADMIN to make, and its holder could
  * mark other files, and so hold up programs of the host that share them. The filter refuses
@@ -130,21 +131,9 @@ void machine_plan(const struct cell_limits *limits, struct machine_plan *ret,
 			       (long long)now.tv_sec + 1, 999999999L - now.tv_nsec);
 }
 
-static int gauge_open(const struct cgroup *c, enum cgroup_role role, const char *file)
-{
-	int8_t at = c->dir_of[role];
-
-	return at < 0 ? -1 : openat(c->dirfd[at], file, O_RDONLY | O_CLOEXEC);
-}
-
 static void gauges_open(int gauges[MACHINE_GAUGES], const struct cgroup *c)
 {
-	static const struct {
-		bool v2;
-		enum cgroup_role role;
-		const char *file;
-		enum machine_gauge gauge;
-	} rows[] = {
+	static const struct cgroup_file rows[] = {
 		{ true, CGROUP_UNIFIED, "memory.current", MACHINE_MEMORY },
 		{ true, CGROUP_UNIFIED, "memory.stat", MACHINE_MEMORY_STAT },
 		{ true, CGROUP_UNIFIED, "cpu.stat", MACHINE_CPU_STAT },
@@ -154,16 +143,14 @@ static void gauges_open(int gauges[MACHINE_GAUGES], const struct cgroup *c)
 		{ false, CGROUP_UNIFIED, "cpu.stat", MACHINE_CPU_STAT }, /* without cpuacct */
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].v2 == (c->kind == CGROUP_V2) && gauges[rows[i].gauge] < 0)
-			gauges[rows[i].gauge] = gauge_open(c, rows[i].role, rows[i].file);
+	(void)cgroup_open_files(c, rows, ARRAY_SIZE(rows), gauges, MACHINE_GAUGES);
 }
 
-void machine_open(struct plan *p, const struct cgroup *cgroup)
+void machine_open(struct plan *p, const struct cgroup *cgroup, bool live)
 {
 	if (cgroup)
 		gauges_open(p->machine.gauges, cgroup);
-	if (!p->ids.ranged || p->spec->without & CELL_WITHOUT_SECCOMP)
+	if (!live || !p->ids.ranged || p->spec->without & CELL_WITHOUT_SECCOMP)
 		return;
 	/* The Linux kernel counts groups per user: on the cell's account, not on root's. */
 	if (as_user_begin(p->ids.base) < 0)

@@ -7,6 +7,7 @@
 #ifndef CAISSON_CELL_MACHINE_H
 #define CAISSON_CELL_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/machine.h"
@@ -28,8 +29,12 @@ struct machine_plan {
 void machine_plan(const struct cell_limits *limits, struct machine_plan *ret,
 		  struct init_config *ret_config);
 
-/* machine_open() - Open for @p what only the warden can. @cgroup: created, or NULL. */
-void machine_open(struct plan *p, const struct cgroup *cgroup);
+/*
+ * machine_open() - Open for @p what only the warden can. @cgroup: created, or NULL.
+ * @live: with a fanotify group, where this warden may make one. The Linux kernel takes about 14 ms
+ * to close it, on the way of pid 1 out: a client that waits for the end of the cell wants none.
+ */
+void machine_open(struct plan *p, const struct cgroup *cgroup, bool live);
 
 /* machine_close() - Idempotent. */
 void machine_close(struct machine_plan *m);

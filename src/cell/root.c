@@ -121,7 +121,8 @@ static int overlay_root(const struct plan *p, int layer)
 	 */
 	if (mkdirat(layer, "upper/etc", 0755) < 0 ||
 	    root_put_file(layer, "upper/etc/hosts", ROOT_HOSTS) < 0 ||
-	    root_put_file(layer, "upper/etc/resolv.conf", ROOT_RESOLV_CONF) < 0)
+	    root_put_file(layer, "upper/etc/resolv.conf", ROOT_RESOLV_CONF) < 0 ||
+	    root_put_file(layer, "upper/" CELL_NODE_PRELOAD, root_node_preload()) < 0)
 		stage_fail(p, STAGE_ETC, 0);
 
 	/* Redirects and copied metadata stay off: a layer could otherwise lead the mount astray. */

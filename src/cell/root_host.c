@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/embed.h"
 #include "base/fd.h"
 #include "cell/plan.h"
 #include "cell/spec.h"
@@ -152,6 +153,13 @@ int root_put_file(int root, const char *path, const char *text)
 	return fd < 0 ? -1 : fd_write_all(fd, text, strlen(text));
 }
 
+extern const struct embed_file cell_files[];
+
+const char *root_node_preload(void)
+{
+	return (const char *)cell_files[0].data;
+}
+
 /* Debian's PostgreSQL has its socket in run/postgresql, and does not make that directory. */
 static const struct tree_row {
 	const char *path;
@@ -171,10 +179,10 @@ static const struct tree_row {
 static const struct etc_row {
 	const char *path, *text;
 } etc_rows[] = {
-	{ "etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-			"agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
-			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
-	{ "etc/group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n" },
+	{ "etc/passwd", CELL_PASSWD_ROOT CELL_PASSWD_AGENT
+	  "/bin/bash\n"
+	  "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" },
+	{ "etc/group", CELL_GROUP_ROOT "tty:x:5:\n" CELL_GROUP_AGENT "nogroup:x:65534:\n" },
 	{ "etc/hosts", ROOT_HOSTS },
 	{ "etc/hostname", CELL_HOSTNAME "\n" },
 	{ "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n" },
@@ -252,6 +260,8 @@ static void host_tree_rows(const struct plan *p, int root)
 	for (uint32_t i = 0; i < ARRAY_SIZE(etc_rows); i++)
 		if (root_put_file(root, etc_rows[i].path, etc_rows[i].text) < 0)
 			stage_fail(p, STAGE_ETC, i);
+	if (root_put_file(root, CELL_NODE_PRELOAD, root_node_preload()) < 0)
+		stage_fail(p, STAGE_ETC, 99);
 	for (uint32_t i = 0; i < ARRAY_SIZE(link_rows); i++)
 		if (symlinkat(link_rows[i].target, root, link_rows[i].path) < 0)
 			stage_fail(p, STAGE_ETC, 100 + i);

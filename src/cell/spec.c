@@ -6,12 +6,15 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
 
 #define MIB (1024ull * 1024)
 #define GIB (1024ull * MIB)
+#define DEFAULT_MEMORY (512 * MIB)
 #define DAY_MS (24ull * 3600 * 1000)
 
 static const struct limit_row {
@@ -23,7 +26,7 @@ static const struct limit_row {
 } limit_rows[] = {
 	/* Below 16 MiB not even the interpreter's loader fits: refuse it here. */
 	{ "--memory", offsetof(struct cell_limits, memory_bytes), 16 * MIB, 1024 * GIB, false,
-	  512 * MIB },
+	  DEFAULT_MEMORY },
 	{ "--disk", offsetof(struct cell_limits, disk_bytes), 1 * MIB, 1024 * GIB, false, 1 * GIB },
 	{ "--inodes", offsetof(struct cell_limits, inodes), 256, 1ull << 32, false, 262144 },
 	{ "--pids", offsetof(struct cell_limits, pids), 1, 32768, false, 128 },
@@ -124,6 +127,53 @@ static int check_mounts(const struct cell_spec *s, struct err *e)
 			return err_say(e, -EINVAL, "--mount: unknown flags");
 	}
 	return 0;
+}
+
+int spec_without(const char *words, uint32_t *ret, struct err *e)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} layers[] = {
+		{ "seccomp", CELL_WITHOUT_SECCOMP },
+		{ "landlock", CELL_WITHOUT_LANDLOCK },
+		{ "cgroup", CELL_WITHOUT_CGROUP },
+	};
+
+	while (*words) {
+		size_t n = strcspn(words, ","), i = 0;
+
+		while (i < ARRAY_SIZE(layers) &&
+		       (strlen(layers[i].name) != n || strncmp(layers[i].name, words, n) != 0))
+			i++;
+		if (i == ARRAY_SIZE(layers))
+			return err_say(
+				e, -EINVAL,
+				"'%.*s' is not a layer; the layers are: seccomp, landlock, cgroup",
+				(int)n, words);
+		*ret |= layers[i].bit;
+		words += n + (words[n] == ',');
+	}
+	return 0;
+}
+
+uint64_t spec_machine_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+}
+
+int spec_check_memory(uint64_t bytes, struct err *e)
+{
+	char want[NUM_FORMAT_MAX], have[NUM_FORMAT_MAX];
+	uint64_t most = spec_machine_memory();
+
+	if (bytes <= most || bytes == DEFAULT_MEMORY)
+		return 0;
+	return err_say(e, -EINVAL, "--memory: %s is more than the %s that this machine has",
+		       num_format_size(bytes, want, sizeof(want)),
+		       num_format_size(most, have, sizeof(have)));
 }
 
 int spec_check(const struct cell_spec *s, struct err *e)

@@ -29,6 +29,7 @@
 
 #include "base/fd.h"
 #include "cell/caps.h"
+#include "cell/container.h"
 #include "cell/plan.h"
 #include "cell/spec.h"
 
@@ -99,11 +100,20 @@ static void become_cell_root(const struct plan *p)
 		stage_fail(p, STAGE_USER, 1);
 }
 
-/* Keys are reached through the session keyring, which is inherited from the warden's starter. */
+/*
+ * Keys are reached through the session keyring, which is inherited from the warden's starter. The
+ * filter of a container refuses the call whatever it is asked for: then no process here can reach a
+ * key.
+ */
 void stage_leave_keyring(const struct plan *p)
 {
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
-		stage_fail(p, STAGE_KEYRING, 0);
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 || errno == ENOSYS)
+		return;
+	if (errno == EPERM &&
+	    syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) < 0 &&
+	    errno == EPERM)
+		return;
+	stage_fail(p, STAGE_KEYRING, 0);
 }
 
 /*
@@ -267,6 +277,10 @@ static const char *stage_hint(const struct stage_report *r, const struct plan_mo
 	if (r->stage == STAGE_PROC && r->error == EPERM)
 		return "; a container hides parts of /proc from us: run it with an unmasked /proc "
 		       "(docker: --security-opt systempaths=unconfined)";
+	if (r->stage == STAGE_PRIVATE && r->error == EACCES)
+		return "; a security module forbids mounts (docker: " CONTAINER_UNCONFINED ")";
+	if (r->stage == STAGE_PIVOT && r->error == EPERM)
+		return "; a filter of system calls forbids it (docker: " CONTAINER_FILTER ")";
 	if (r->stage == STAGE_OVERLAY && (r->error == ENODEV || r->error == EPERM))
 		return "; this kernel does not give overlayfs to user namespaces (needs Linux 5.11 "
 		       "and the overlay module)";

@@ -91,6 +91,9 @@ void stage_net_settings(const struct plan *p);
 /* The cell's own names; CELL_HOSTNAME is in cell/spec.h. */
 #define ROOT_HOSTS "127.0.0.1 localhost " CELL_HOSTNAME "\n::1 localhost\n"
 
+/* root_node_preload() - The text of CELL_NODE_PRELOAD. */
+const char *root_node_preload(void);
+
 /* root_build() - root.c: make the root filesystem and move into it. */
 void root_build(const struct plan *p);
 

@@ -106,9 +106,8 @@ void stage_zygote_run(const struct plan *p)
 		    bytecode[] = "PYTHONDONTWRITEBYTECODE=1",
 		    mpl[] = "MPLCONFIGDIR=/tmp/matplotlib";
 	static const char tools[] = "PYTHONPATH=" CELL_TOOLS_PYTHONPATH;
-	static const char *const envp[] = { path,     home,  user,  logname,
-					    lang,     shell, blas,  omp,
-					    bytecode, mpl,   tools, CELL_INSTALLERS_ENV,
+	static const char *const envp[] = { path, home, user,     logname, lang,  shell,
+					    blas, omp,  bytecode, mpl,     tools, CELL_PROGRAMS_ENV,
 					    NULL };
 
 	stage_die_with_parent(p);

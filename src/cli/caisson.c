@@ -52,7 +52,7 @@ static const struct verb {
 	  "check a policy file as a daemon would" },
 	{ DAEMON, "doctor", verb_doctor, NULL, "caisson doctor [--json]",
 	  "report what this machine enforces or lacks" },
-	{ SANDBOXES, "create", NULL, REMOTE, "caisson create NAME [OPTIONS]", "make a sandbox" },
+	{ SANDBOXES, "create", NULL, REMOTE, "caisson create [NAME] [OPTIONS]", "make a sandbox" },
 	{ SANDBOXES, "run", verb_run, NULL, "caisson run --name NAME CODE|FILE|-",
 	  "run code in its interpreter, which keeps variables" },
 	{ SANDBOXES, "exec", verb_exec, NULL, "caisson exec --name NAME -- PROGRAM [ARGS...]",
@@ -77,6 +77,23 @@ static const struct verb {
 	{ SANDBOXES, "kill", NULL, REMOTE, "caisson kill NAME...",
 	  "end its programs at once, keep the name" },
 	{ SANDBOXES, "rm", NULL, REMOTE, "caisson rm NAME...", "remove it with all its files" },
+};
+
+/* Names of them in other tools. */
+static const struct {
+	const char *word, *verb;
+} others[] = {
+	{ "attach", "shell" },     { "copy", "cp" },         { "daemon", "serve" },
+	{ "delete", "rm" },        { "destroy", "rm" },      { "download", "cp" },
+	{ "health", "doctor" },    { "images", "image ls" }, { "info", "doctor" },
+	{ "list", "ps" },          { "log", "logs" },        { "ls", "ps" },
+	{ "network", "net" },      { "new", "create" },      { "pip", "install" },
+	{ "ports", "port" },       { "pull", "image pull" }, { "remove", "rm" },
+	{ "repl", "shell" },       { "sandboxes", "ps" },    { "server", "serve" },
+	{ "sessions", "ps" },      { "ssh", "shell" },       { "start", "create" },
+	{ "stats", "top" },        { "status", "doctor" },   { "terminate", "kill" },
+	{ "up", "serve" },         { "upload", "cp" },       { "version", "--version" },
+	{ "volume", "workspace" },
 };
 
 static int help(FILE *out)
@@ -139,6 +156,9 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		near_try(&n, verbs[i].name);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (strcmp(others[i].word, name) == 0)
+			n.found = others[i].verb;
 	(void)err_say(&e, -2, "unknown verb '%.80s'%s 'caisson --help' lists them", name,
 		      near_hint(&n));
 	return verb_fail(&e, 0, EXIT_CAISSON);

@@ -72,9 +72,9 @@ static int open_pipes(struct loop *l, int theirs[3], struct err *e)
 		stream_close(&l->in); /* we were started without stdin: the command has an empty one
 				       */
 	stream_open(&l->out, out[0], j->capture ? -1 : stream_stdio(STDOUT_FILENO, O_WRONLY), true,
-		    j->capture ? &j->out : NULL);
+		    &j->out);
 	stream_open(&l->err, err[0], j->capture ? -1 : stream_stdio(STDERR_FILENO, O_WRONLY), true,
-		    j->capture ? &j->err : NULL);
+		    &j->err);
 	l->out.budget = l->err.budget = j->max_output ? &l->budget : NULL;
 	return 0;
 }
@@ -84,7 +84,7 @@ static void attach_tty(struct loop *l, int master)
 	int copy = fcntl(master, F_DUPFD_CLOEXEC, 3);
 
 	(void)set_nonblock(master);
-	stream_open(&l->out, master, stream_stdio(STDOUT_FILENO, O_WRONLY), true, NULL);
+	stream_open(&l->out, master, stream_stdio(STDOUT_FILENO, O_WRONLY), true, &l->job->out);
 	l->out.budget = l->job->max_output ? &l->budget : NULL;
 	stream_open(&l->in, stream_stdio(STDIN_FILENO, O_RDONLY), copy, true, NULL);
 	if (isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &l->saved) == 0) {

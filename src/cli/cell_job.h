@@ -24,11 +24,11 @@ struct job {
 	struct exec_request exec; /* stdio is filled in here */
 	uint64_t timeout_ms;
 	uint64_t max_output;  /* 0 = none */
-	bool capture;         /* keep the streams instead of passing them through */
-	size_t capture_bytes; /* of each */
+	bool capture;         /* do not pass the streams through */
+	size_t capture_bytes; /* how much of the beginning of each is kept */
 	bool receipt;
 	/* filled: */
-	struct buf out, err;     /* with capture */
+	struct buf out, err;     /* the beginning of each stream */
 	struct buf receipt_json; /* with receipt */
 	struct init_ready ready;
 	int start_code; /* when the command could not be started: the shell's exit code for it */

@@ -4,7 +4,7 @@
  *
  * Sysctls and files explain a failure; they prove nothing. So the last check makes a real cell and
  * reads the Linux kernel's evidence about it: that check decides the exit code, the others name the
- * remedy when it fails.
+ * remedy when it fails. Lines about a daemon that runs follow (doctor_daemon.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,11 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "cell/cgroup.h"
+#include "cell/container.h"
 #include "cell/landlock.h"
 #include "cell/spec.h"
 #include "cli/cell_job.h"
+#include "cli/doctor.h"
 #include "cli/package_index.h"
 #include "cli/prepare.h"
 #include "cli/run_image.h"
@@ -32,18 +34,7 @@
 #include "client/fail.h"
 #include "client/program.h"
 
-enum grade { GOOD, WEAK, BAD };
-
-struct check {
-	const char *name;
-	void (*run)(struct check *c);
-	enum index_kind kind; /* of check_index() */
-	enum grade grade;
-	char found[256];
-	char fix[512]; /* empty when good */
-};
-
-static const char *const grade_names[] = { [GOOD] = "ok", [WEAK] = "weak", [BAD] = "missing" };
+const char *const grade_names[] = { [GOOD] = "ok", [WEAK] = "weak", [BAD] = "missing" };
 
 static void set(struct check *c, enum grade g, const char *found, const char *fix)
 {
@@ -108,6 +99,18 @@ static void check_userns(struct check *c)
 	(void)snprintf(found, sizeof(found), "allowed, at most %s", *v ? v : "?");
 	set(c, strcmp(v, "0") == 0 || !*v ? BAD : GOOD, found,
 	    "sysctl user.max_user_namespaces=15000");
+}
+
+static void check_container(struct check *c)
+{
+	const char *engine = container_engine();
+	char options[CONTAINER_OPTIONS_MAX], found[64], fix[sizeof(c->fix)];
+	bool missing = container_missing(options, sizeof(options));
+
+	(void)snprintf(found, sizeof(found), "%.20s%s", engine ? engine : "none",
+		       missing ? ", without what cells are made with" : "");
+	(void)snprintf(fix, sizeof(fix), "start it with %s (docs/container.md)", options);
+	set(c, missing ? BAD : GOOD, found, fix);
 }
 
 static void check_seccomp(struct check *c)
@@ -290,7 +293,21 @@ static void print_text(const struct check *checks, size_t n)
 	}
 }
 
-static int print_json(const struct check *checks, size_t n, const struct buf *receipt, bool healthy)
+static void json_checks(struct json *j, const struct check *checks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_object_begin(j);
+		json_member_str(j, "name", checks[i].name);
+		json_member_str(j, "status", grade_names[checks[i].grade]);
+		json_member_str(j, "found", checks[i].found);
+		if (checks[i].fix[0])
+			json_member_str(j, "fix", checks[i].fix);
+		json_object_end(j);
+	}
+}
+
+static int print_json(const struct check *checks, size_t n, const struct check *daemon,
+		      size_t n_daemon, const struct buf *receipt, bool healthy)
 {
 	_buf_ struct buf b = BUF_INIT(8u << 20);
 	struct json j;
@@ -300,15 +317,8 @@ static int print_json(const struct check *checks, size_t n, const struct buf *re
 	json_member_str(&j, "version", CAISSON_VERSION);
 	json_member_bool(&j, "healthy", healthy);
 	json_member_array(&j, "checks");
-	for (size_t i = 0; i < n; i++) {
-		json_object_begin(&j);
-		json_member_str(&j, "name", checks[i].name);
-		json_member_str(&j, "status", grade_names[checks[i].grade]);
-		json_member_str(&j, "found", checks[i].found);
-		if (checks[i].fix[0])
-			json_member_str(&j, "fix", checks[i].fix);
-		json_object_end(&j);
-	}
+	json_checks(&j, checks, n);
+	json_checks(&j, daemon, n_daemon);
 	json_array_end(&j);
 	if (receipt->len > 0) {
 		json_key(&j, "receipt");
@@ -327,6 +337,7 @@ int verb_doctor(int argc, char **argv)
 	static struct check checks[] = {
 		{ .name = "kernel", .run = check_kernel },
 		{ .name = "user", .run = check_user },
+		{ .name = "container", .run = check_container },
 		{ .name = "user namespaces", .run = check_userns },
 		{ .name = "seccomp", .run = check_seccomp },
 		{ .name = "landlock", .run = check_landlock },
@@ -337,6 +348,7 @@ int verb_doctor(int argc, char **argv)
 		{ .name = "npm registry", .run = check_index, .kind = INDEX_NPM },
 		{ .name = "cell" },
 	};
+	static struct check daemon[DOCTOR_DAEMON_MAX];
 	struct check *cell = &checks[ARRAY_SIZE(checks) - 1];
 	_buf_ struct buf receipt = BUF_INIT(4u << 20);
 	struct err e = { 0 };
@@ -350,16 +362,20 @@ int verb_doctor(int argc, char **argv)
 	}
 	if (r == 0 && o.parsed.end < argc)
 		r = err_say(&e, -EINVAL, "unexpected argument '%s'", argv[o.parsed.end]);
-	if (r < 0)
+	if (r < 0 || (r = container_enter(&e)) < 0)
 		return verb_fail(&e, o.json, EXIT_CAISSON);
 	for (struct check *c = checks; c < cell; c++)
 		c->run(c);
 	check_cell(cell, &o, &receipt);
+	size_t n = doctor_daemon(o.state, daemon);
+
 	if (o.json) {
-		if (print_json(checks, ARRAY_SIZE(checks), &receipt, cell->grade != BAD) < 0)
+		if (print_json(checks, ARRAY_SIZE(checks), daemon, n, &receipt,
+			       cell->grade != BAD) < 0)
 			return EXIT_CAISSON;
 	} else {
 		print_text(checks, ARRAY_SIZE(checks));
+		print_text(daemon, n);
 	}
 	return cell->grade == BAD ? 1 : 0;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -28,6 +29,37 @@ static const struct {
 	{ "js", "javascript" }, { "node", "javascript" }, { "R", "r" },
 };
 
+/* Files of these would fail as python, with a message about their first line. */
+static const struct {
+	const char *suffix, *language;
+} foreign[] = {
+	{ ".rb", "Ruby" },    { ".go", "Go" },
+	{ ".rs", "Rust" },    { ".java", "Java" },
+	{ ".c", "C" },        { ".cc", "C++" },
+	{ ".cpp", "C++" },    { ".cs", "C#" },
+	{ ".pl", "Perl" },    { ".php", "PHP" },
+	{ ".lua", "Lua" },    { ".ts", "TypeScript" },
+	{ ".kt", "Kotlin" },  { ".swift", "Swift" },
+	{ ".jl", "Julia" },   { ".scala", "Scala" },
+	{ ".hs", "Haskell" }, { ".ps1", "PowerShell" },
+	{ ".ex", "Elixir" },  { ".ipynb", "a notebook" },
+};
+
+static bool ends_with(const char *path, const char *suffix)
+{
+	size_t len = strlen(path), n = strlen(suffix);
+
+	return len > n && strcasecmp(path + len - n, suffix) == 0;
+}
+
+static const char *foreign_language(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++)
+		if (ends_with(path, foreign[i].suffix))
+			return foreign[i].language;
+	return NULL;
+}
+
 const struct lang *lang_find(const char *name, struct err *e)
 {
 	const char *want = name;
@@ -45,14 +77,9 @@ const struct lang *lang_find(const char *name, struct err *e)
 
 const struct lang *lang_of_file(const char *path)
 {
-	size_t len = strlen(path);
-
-	for (size_t i = 0; i < ARRAY_SIZE(langs); i++) {
-		size_t n = strlen(langs[i].suffix);
-
-		if (len > n && strcasecmp(path + len - n, langs[i].suffix) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(langs); i++)
+		if (ends_with(path, langs[i].suffix))
 			return &langs[i];
-	}
 	return NULL;
 }
 
@@ -74,12 +101,19 @@ int lang_source(const char *lang, const char *code, const char *arg, struct sour
 	}
 	if (strlen(arg) >= 4096 || stat(arg, &st) < 0) {
 		/* Does it look like the name of a file that ought to be there? */
-		if (lang_of_file(arg) && !strpbrk(arg, " \t\n()[]{}'\"=;"))
+		if ((lang_of_file(arg) || foreign_language(arg)) &&
+		    !strpbrk(arg, " \t\n()[]{}'\"=;"))
 			return err_say(e, -ENOENT, "%s: no such file; if it is code, use -c", arg);
 		return 0;
 	}
 	if (S_ISDIR(st.st_mode))
 		return err_say(e, -EISDIR, "%s is a directory; if it is code, use -c", arg);
+	if (!lang && foreign_language(arg))
+		return err_say(e, -EINVAL,
+			       "%s: by its suffix it is %s, and caisson run knows python, bash, "
+			       "javascript and r; --lang names one of these, and caisson exec runs "
+			       "any program of the image",
+			       arg, foreign_language(arg));
 	s.code = NULL;
 	s.name = arg;
 	s.fd = open(arg, O_RDONLY | O_CLOEXEC | O_NOCTTY);

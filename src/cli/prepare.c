@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/options.h"
+#include "cell/container.h"
 #include "cli/package_index.h"
 #include "client/fail.h"
 #include "client/program.h"
@@ -61,7 +62,8 @@ int prepare_daemon(char **argv, struct err *e)
 
 	if (prefix && (!*prefix || source_prefix_problem(prefix)))
 		prefix = NULL;
-	if (!wants_help(argv) && index_settle(argv, &lines, e) < 0)
+	if (!wants_help(argv) &&
+	    (container_enter(e) < 0 || container_check(e) < 0 || index_settle(argv, &lines, e) < 0))
 		return e->code;
 	int fd = source_hide(prefix, environ, buf_str(&lines), e);
 	int keys = !e->code && wants_buckets(argv) ? source_hide_s3(environ, e) : -1;

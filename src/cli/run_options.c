@@ -119,30 +119,8 @@ static int set_mount(void *target, const char *v, struct err *e)
 static int set_without(void *target, const char *v, struct err *e)
 {
 	struct run_options *o = target;
-	static const struct {
-		const char *name;
-		uint32_t bit;
-	} layers[] = {
-		{ "seccomp", CELL_WITHOUT_SECCOMP },
-		{ "landlock", CELL_WITHOUT_LANDLOCK },
-		{ "cgroup", CELL_WITHOUT_CGROUP },
-	};
 
-	while (*v) {
-		size_t n = strcspn(v, ","), i = 0;
-
-		while (i < ARRAY_SIZE(layers) &&
-		       (strlen(layers[i].name) != n || strncmp(layers[i].name, v, n) != 0))
-			i++;
-		if (i == ARRAY_SIZE(layers))
-			return err_say(
-				e, -EINVAL,
-				"'%.*s' is not a layer; the layers are: seccomp, landlock, cgroup",
-				(int)n, v);
-		o->spec.without |= layers[i].bit;
-		v += n + (v[n] == ',');
-	}
-	return 0;
+	return spec_without(v, &o->spec.without, e);
 }
 
 static int set_oom(void *target, const char *v, struct err *e)
@@ -165,6 +143,8 @@ static int set_name(void *target, const char *v, struct err *e)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+#define MIB (UINT64_C(1) << 20)
+#define GIB (1024 * MIB)
 #define CELLS (VERB_RUN | VERB_EXEC | VERB_DOCTOR)
 #define RUNS (VERB_RUN | VERB_EXEC)
 #define AT(member) offsetof(struct run_options, member)
@@ -177,7 +157,7 @@ static const struct option_row rows[] = {
 	{ "--code", "-c", "CODE", OPTION_STRING, AT(code), .verbs = VERB_RUN,
 	  .help = "run CODE, even if it looks like a file name" },
 	{ "--memory", "-m", "SIZE", OPTION_SIZE, LIMIT(memory_bytes), .verbs = CELLS, .env = true,
-	  .help = "memory of the whole cell (512M)" },
+	  .min = 16 * MIB, .max = 1024 * GIB, .help = "memory of the whole cell (512M)" },
 	{ "--oom", NULL, "WHAT", OPTION_CUSTOM, 0, .verbs = RUNS, .env = true, .set = set_oom,
 	  .help = "what ends when memory is used up: process (the largest; default) or sandbox" },
 	{ "--cpus", NULL, "N", OPTION_CPUS, LIMIT(cpu_milli), .verbs = CELLS, .env = true,
@@ -189,6 +169,7 @@ static const struct option_row rows[] = {
 	{ "--cpu-time", NULL, "TIME", OPTION_DURATION, LIMIT(cpu_time_ms), .verbs = RUNS,
 	  .env = true, .min = 10, .max = DAY_MS, .help = "CPU time of the whole cell (no limit)" },
 	{ "--disk", NULL, "SIZE", OPTION_SIZE, LIMIT(disk_bytes), .verbs = CELLS, .env = true,
+	  .min = MIB, .max = 1024 * GIB,
 	  .help = "size of the writable layer, which is kept in memory (1G)" },
 	{ "--inodes", NULL, "N", OPTION_NUMBER, LIMIT(inodes), .verbs = CELLS, .env = true,
 	  .min = 256, .max = 1ull << 32, .help = "files in the writable layer (262144)" },

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "cell/container.h"
 #include "cell/spec.h"
 #include "cli/cell_job.h"
 #include "cli/lang.h"
@@ -24,6 +25,7 @@
 #include "cli/run_image.h"
 #include "cli/run_options.h"
 #include "client/fail.h"
+#include "client/network_words.h"
 #include "client/program.h"
 
 #define ARG_CODE_MAX 100000u /* longer code goes as a file: one argument has at most 128 KiB */
@@ -297,12 +299,29 @@ static int print_json(const struct run_options *o, const struct run_image *im,
 	return b.err ? -1 : fd_write_all(STDOUT_FILENO, buf_str(&b), b.len);
 }
 
+/* A fresh cell has no network. Like that of a daemon (front/sandbox/network_hint.c), but for people
+ * at a terminal. */
+static void hint_at_network(const struct job *job, struct result *r)
+{
+	bool failed = r->status != RESULT_OK;
+
+	if (r->hint[0] || !(network_words(buf_str(&job->err), job->err.len) ||
+			    (failed && network_words(buf_str(&job->out), job->out.len))))
+		return;
+	(void)snprintf(
+		r->hint, sizeof(r->hint),
+		"this looks like a connection: a fresh cell reaches no host; a sandbox of a "
+		"daemon reaches those that it names: 'caisson create NAME --egress HOST', then "
+		"'caisson run --name NAME'");
+}
+
 static int report(const struct run_options *o, const struct run_image *im, const struct job *job,
 		  const struct outcome *out)
 {
 	struct result r;
 
 	result_judge(out, &o->spec, &r);
+	hint_at_network(job, &r);
 	if (o->json) {
 		if (print_json(o, im, job, &r, out) < 0) {
 			struct err e;
@@ -314,8 +333,10 @@ static int report(const struct run_options *o, const struct run_image *im, const
 		}
 		return r.exit_code;
 	}
-	/* A program prints its own failures; a limit needs a line of ours. */
-	if (r.status == RESULT_TIMEOUT || r.status == RESULT_LIMIT || r.status == RESULT_FAILED)
+	/* A program prints its own failures; a limit needs a line of ours, and so does a cause that
+	 * the program cannot know. */
+	if (r.status == RESULT_TIMEOUT || r.status == RESULT_LIMIT || r.status == RESULT_FAILED ||
+	    (r.status == RESULT_ERROR && r.hint[0]))
 		(void)fprintf(stderr, "caisson: %s\n", r.hint);
 	if (o->receipt)
 		(void)fprintf(stderr, "%s\n", buf_str(&job->receipt_json));
@@ -370,12 +391,16 @@ static int run_job(struct run_options *o, struct run_image *im, struct program *
 		.timeout_ms = o->timeout_ms,
 		.max_output = o->max_output,
 		.capture = o->json,
-		.capture_bytes = o->capture_chars * 4,
+		.capture_bytes = o->capture_chars * 4 > NETWORK_WORDS_MAX ? o->capture_chars * 4 :
+									    NETWORK_WORDS_MAX,
 		.receipt = o->receipt,
 	};
 
 	r = job_run(&job, &out, &e);
 	fd_close_all(sources.fds, sources.n);
+	/* In a container, all options that are missing say more than the first step that failed. */
+	if (r < 0 && job.start_code == EXIT_CAISSON)
+		(void)container_check(&e);
 	int code = r < 0 ? verb_fail(&e, o->json, job.start_code) : report(o, im, &job, &out);
 
 	job_free(&job);
@@ -401,6 +426,8 @@ static int run_verb(enum run_verb verb, int argc, char **argv)
 		return 0;
 	}
 	if (r == 0)
+		r = spec_check_memory(o.spec.limits.memory_bytes, &e);
+	if (r == 0 && (r = container_enter(&e)) == 0)
 		r = run_image_open(&o, &im, &e);
 	int at = o.parsed.end;
 	bool named = at < argc || o.code;

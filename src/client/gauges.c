@@ -103,6 +103,11 @@ uint64_t gauges_oom(const struct gauges *g)
 	return read_key(g->fd[GAUGE_OOM], "oom_kill", 1, &n) ? n : 0;
 }
 
+bool gauges_memory(const struct gauges *g, uint64_t *ret)
+{
+	return read_key(g->fd[GAUGE_MEMORY_USED], NULL, 1, ret);
+}
+
 bool gauges_room(const struct gauges *g, uint64_t limit, uint64_t *ret)
 {
 	uint64_t used, spare = limit / SPARE_PART > SPARE_MIN ? limit / SPARE_PART : SPARE_MIN;

@@ -44,6 +44,9 @@ uint64_t gauges_oom(const struct gauges *g);
  */
 bool gauges_room(const struct gauges *g, uint64_t limit, uint64_t *ret);
 
+/* gauges_memory() - How much memory the cell has now, in bytes. */
+bool gauges_memory(const struct gauges *g, uint64_t *ret);
+
 /* gauges_number(), gauges_key() - A text of one number; the number behind "key ". Pure. */
 bool gauges_number(const char *text, size_t len, uint64_t *ret);
 bool gauges_key(const char *text, size_t len, const char *key, uint64_t *ret);

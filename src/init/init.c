@@ -38,6 +38,7 @@
 #include "init/machine.h"
 #include "init/score.h"
 #include "init/sockets.h"
+#include "init/users.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
@@ -376,6 +377,7 @@ int main(void)
 
 	if (sig < 0)
 		seal_failed(errno);
+	users_begin(&config);
 	for (;;) {
 		struct signalfd_siginfo info[16];
 		struct pollfd fds[] = { { .fd = INIT_FD, .events = POLLIN },

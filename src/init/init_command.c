@@ -134,17 +134,17 @@ static _Noreturn void fail(int report, enum init_stage stage, int error)
  * ids, whose change from the cell's root clears the rest; the last call makes that true for the
  * unprivileged case too, where there is no id to change.
  */
-static int shed_privilege(const struct command *c, const struct init_config *config)
+int command_shed(uint32_t uid, uint32_t gid, const struct init_config *config)
 {
 	int r = caps_bound(0);
 
 	if (r < 0)
 		return -r;
-	if (c->uid == 0 || c->gid == 0 ||
-	    (!config->separate && (c->uid != config->uid || c->gid != config->gid)))
+	if (uid == 0 || gid == 0 ||
+	    (!config->separate && (uid != config->uid || gid != config->gid)))
 		return EPERM;
-	if (config->separate && (setgroups(0, NULL) < 0 || setresgid(c->gid, c->gid, c->gid) < 0 ||
-				 setresuid(c->uid, c->uid, c->uid) < 0))
+	if (config->separate && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+				 setresuid(uid, uid, uid) < 0))
 		return errno;
 	return -caps_keep(0, 0);
 }
@@ -344,7 +344,7 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 	int r;
 
 	(void)setsid();
-	if ((r = shed_privilege(c, config)))
+	if ((r = command_shed(c->uid, c->gid, config)))
 		fail(report, INIT_STAGE_CREDS, r);
 	if (c->flags & INIT_SCRIPT && (r = write_script(c, config)))
 		fail(report, INIT_STAGE_SCRIPT, r);

@@ -52,4 +52,10 @@ struct command_start {
 int command_start(const struct command *c, const struct init_config *config,
 		  void (*held)(uint32_t id, pid_t pid), uint32_t id, struct command_start *ret);
 
+/*
+ * command_shed() - For a child of init: become @uid, without groups and capabilities.
+ * Return: 0 or a positive errno; the child must then end.
+ */
+int command_shed(uint32_t uid, uint32_t gid, const struct init_config *config);
+
 #endif

@@ -27,6 +27,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -299,6 +300,15 @@ void conn_finish(struct conn *c)
 	if (conn_queued(c) == 0)
 		conn_flushed(c);
 	conn_rearm(c);
+}
+
+void conn_refuse_plain(struct conn *c)
+{
+	tls_free(c->tls);
+	c->tls = NULL;
+	c->state = CONN_OPEN; /* without an owner: nothing is handed up */
+	(void)conn_write(c, c->config->plain_answer, strlen(c->config->plain_answer));
+	conn_finish(c);
 }
 
 void conn_close(struct conn *c, int why)

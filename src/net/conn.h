@@ -81,6 +81,9 @@ struct listener_config {
 	size_t max_strangers;
 	size_t queue_high, queue_low, queue_max;
 	uint64_t linger_ns; /* conn_finish(): the longest time without progress */
+	/* With TLS: the bytes for a client that speaks plain HTTP, before it is closed; NULL: it
+	 * gets an alert, as for everything else that is not TLS. */
+	const char *plain_answer;
 	/* Set ops and user (conn_set_ops). False: it is closed, without on_close. */
 	bool (*on_accept)(struct conn *c, void *arg);
 	void *arg;

@@ -73,6 +73,10 @@ void conn_ready(struct conn *c);
 void conn_end(struct conn *c, int why);
 /* conn_gone() - Call on_close, leave the listener, free. From the loop, or from listener_free(). */
 void conn_gone(struct conn *c);
+/* conn_refuse_plain() - During the handshake: answer config->plain_answer, without TLS, and finish.
+ */
+void conn_refuse_plain(struct conn *c);
+
 /* conn_flushed() - FLUSH, and the queue is empty: on to DRAIN. */
 void conn_flushed(struct conn *c);
 

@@ -286,7 +286,10 @@ static void take_ciphertext(struct conn *c, const char *data, size_t len)
 	if (c->state == CONN_HANDSHAKE) {
 		r = tls_handshake(c->tls);
 		if (r == -EPROTO) {
-			tls_broken(c);
+			if (c->config->plain_answer && data[0] >= 'A' && data[0] <= 'Z')
+				conn_refuse_plain(c); /* "GET /": no record of TLS begins so */
+			else
+				tls_broken(c);
 			return;
 		}
 		if (conn_send_tls(c) < 0 || r == -EAGAIN)

@@ -18,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -26,11 +28,24 @@
 #include "client/program.h"
 #include "remote/remote_options.h"
 
+#define ROOTS_SOCKET "/run/caisson/caisson.sock" /* state_dir() of root, and the systemd unit's */
 #define CONNECT_S 10L
 #define POLL_MS 1000
 #define TOKEN_FILE_MAX 65536
 
 /* ---- socket and token ---------------------------------------------------------------------- */
+
+/* Whether a daemon listens there that lets us in. */
+static bool answers(const char *path)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || strlen(path) >= sizeof(to.sun_path))
+		return false;
+	memcpy(to.sun_path, path, strlen(path));
+	return connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0;
+}
 
 int api_socket(const struct remote_options *o, char *path, size_t size, struct err *e)
 {
@@ -47,6 +62,9 @@ int api_socket(const struct remote_options *o, char *path, size_t size, struct e
 		if (r < 0)
 			return r;
 		n = snprintf(path, size, "%s/caisson.sock", state);
+		/* An ordinary user's own daemon comes first, then the machine's. */
+		if (!o->state && geteuid() != 0 && !answers(path) && answers(ROOTS_SOCKET))
+			n = snprintf(path, size, "%s", ROOTS_SOCKET);
 	}
 	return n < 0 || (size_t)n >= size ?
 		       err_say(e, -ENAMETOOLONG,
@@ -222,7 +240,10 @@ int api_explain(const struct api *a, CURLcode code, const struct http_call *q, s
 	case CURLE_SSL_CACERT_BADFILE:
 		(void)problem_say(p, EXIT_NO_DAEMON, "tls_failed",
 				  "no safe connection to the daemon %s: %s", a->where, detail);
-		problem_hint(p, "--ca-file FILE names the certificates to trust");
+		problem_hint(p,
+			     strstr(detail, "wrong version number") ?
+				     "is it a port without TLS? Then the URL begins with http://" :
+				     "--ca-file FILE names the certificates to trust");
 		break;
 	case CURLE_OPERATION_TIMEDOUT:
 		(void)problem_say(p, EXIT_NO_DAEMON, "no_answer",

@@ -28,6 +28,7 @@
 /* Either end of a copy. */
 struct copy {
 	int fd;
+	const char *file; /* of our end */
 	struct pack pack;
 	struct unpack unpack;
 	struct meter meter;
@@ -40,13 +41,27 @@ static void file_path(struct buf *b, const char *name, const char *route, const 
 	url_query(b, "path", path);
 }
 
+/* The call about a file of the sandbox failed: name the file. Return: -1. */
+static int refused(struct session *s, const char *name, const char *path)
+{
+	_buf_ struct buf file = BUF_INIT(PATH_BYTES);
+
+	(void)buf_printf(&file, "%s:%s", name, path);
+	if (s->problem.status && strcmp(s->problem.code, "no_such_sandbox") != 0)
+		problem_about(&s->problem, buf_str(&file));
+	return -1;
+}
+
 /* An error of our own end explains more than the cancelled call. */
-static int finish(struct session *s, struct copy *c, int r, struct copied *ret)
+static int finish(struct session *s, struct copy *c, const char *name, const char *path, int r,
+		  struct copied *ret)
 {
 	meter_end(&c->meter);
 	ret->bytes = c->meter.done;
 	if (r < 0 && c->e.code)
 		(void)problem_ours(&s->problem, &c->e);
+	else if (r < 0)
+		(void)refused(s, name, path);
 	return r;
 }
 
@@ -67,7 +82,7 @@ static int64_t from_file(void *arg, char *data, size_t size)
 	ssize_t n = TEMP_FAILURE_RETRY(read(c->fd, data, size));
 
 	if (n < 0)
-		(void)err_set(&c->e, -errno, "read the file");
+		(void)err_set(&c->e, -errno, "read %s", c->file);
 	else
 		meter_add(&c->meter, (size_t)n);
 	return n;
@@ -105,9 +120,9 @@ static int put_file(struct session *s, const char *from, const char *name, const
 		    struct copied *ret)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10);
-	struct copy c = { .fd = STDIN_FILENO };
-	struct stat st = { 0 };
 	bool is_stdin = strcmp(from, "-") == 0;
+	struct copy c = { .fd = STDIN_FILENO, .file = is_stdin ? "standard input" : from };
+	struct stat st = { 0 };
 	char mode[8];
 
 	_fd_ int fd = is_stdin ? -1 : open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -126,7 +141,7 @@ static int put_file(struct session *s, const char *from, const char *name, const
 	int r = transfer(s, buf_str(&url), &c, S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1,
 			 from_file, NULL);
 
-	return finish(s, &c, r, ret);
+	return finish(s, &c, name, path, r, ret);
 }
 
 static int put_dir(struct session *s, const char *from, const char *name, const char *path,
@@ -147,7 +162,7 @@ static int put_dir(struct session *s, const char *from, const char *name, const 
 	}
 	ret->skipped = c.pack.skipped;
 	pack_close(&c.pack);
-	return finish(s, &c, r, ret);
+	return finish(s, &c, name, path, r, ret);
 }
 
 /* ---- out of the sandbox --------------------------------------------------------------------- */
@@ -158,7 +173,7 @@ static int to_file(void *arg, const char *data, size_t len)
 	int r = fd_write_all(c->fd, data, len);
 
 	if (r < 0)
-		return err_set(&c->e, r, "write the file");
+		return err_set(&c->e, r, "write %s", c->file);
 	meter_add(&c->meter, len);
 	return 0;
 }
@@ -197,8 +212,8 @@ static int get_file(struct session *s, const char *name, const char *path, const
 		    unsigned int mode, struct copied *ret)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10), beside = BUF_INIT(8192);
-	struct copy c = { .fd = STDOUT_FILENO };
 	bool direct = strcmp(to, "-") == 0;
+	struct copy c = { .fd = STDOUT_FILENO, .file = direct ? "standard output" : to };
 	struct stat st;
 
 	/* A device or a pipe is written to; only a file can be replaced. */
@@ -223,7 +238,7 @@ static int get_file(struct session *s, const char *name, const char *path, const
 	}
 	if (r < 0 && !direct && !special)
 		(void)unlink(buf_str(&beside));
-	return finish(s, &c, r, ret);
+	return finish(s, &c, name, path, r, ret);
 }
 
 static int get_dir(struct session *s, const char *name, const char *path, const char *to,
@@ -251,7 +266,7 @@ static int get_dir(struct session *s, const char *name, const char *path, const 
 		r = unpack_end(&c.unpack, &c.e);
 	ret->skipped = c.unpack.reader.skipped;
 	unpack_close(&c.unpack);
-	return finish(s, &c, r, ret);
+	return finish(s, &c, name, path, r, ret);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -304,7 +319,7 @@ int cp_put(struct session *s, const char *from, const struct sandbox_path *to, s
 	bool into = there ? is_dir_type(there) : ends_with_slash(to->path);
 
 	if (!there && (s->problem.status != 404 || strcmp(s->problem.code, "no_such_sandbox") == 0))
-		return -1;
+		return refused(s, to->name, to->path);
 	if (into)
 		r = below(&path, to->path, from, &e);
 	else
@@ -333,7 +348,7 @@ int cp_get(struct session *s, const struct sandbox_path *from, const char *to, s
 	int r = 0;
 
 	if (!there)
-		return -1;
+		return refused(s, from->name, from->path);
 	if (is_dir)
 		r = need_recursive(s, from->path, &e);
 	if (r == 0 && is_dir && strcmp(to, "-") == 0)

@@ -25,6 +25,7 @@
 #include "remote/table.h"
 #include "remote/tty.h"
 #include "remote/verb.h"
+#include "remote/wording.h"
 
 #define ATTEMPTS 8
 #define PAUSE_MS 100L
@@ -314,9 +315,12 @@ int follow_exit_code(const json_t *result)
 	const json_t *code = json_object_get(result, "exit_code");
 	const char *hint = list_text(result, "hint");
 	json_int_t v = json_integer_value(code);
+	char text[512];
 
 	if (!*hint)
 		hint = list_text(json_object_get(result, "cause"), "hint");
+	wording(hint, text, sizeof(text));
+	hint = text;
 	/* A program prints its own failures; a limit, or a refused connection, needs a line of
 	 * ours. The daemon has written to stderr why a program was not started. */
 	if (v == 126 || v == 127)

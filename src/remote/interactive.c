@@ -317,20 +317,50 @@ int interactive_run(struct session *s, const char *name, json_t *body, bool term
 
 /* ---- shell --------------------------------------------------------------------------------- */
 
-static json_t *make_shell(const struct remote_options *o)
+/*
+ * The prompts of most images have the host name, which is the same in every sandbox: the name of
+ * the sandbox takes its place. Another prompt of an image stays; a shell without one has ours.
+ */
+static void put_prompt(json_t *env, const char *name)
+{
+	char prompt[160], command[320];
+
+	if (json_object_get(env, "PS1"))
+		return;
+	(void)snprintf(prompt, sizeof(prompt), "%.80s:\\w\\$ ", name);
+	(void)snprintf(command, sizeof(command),
+		       "case $PS1 in *\\\\h*) PS1='%s';; esac; unset PROMPT_COMMAND", prompt);
+	(void)json_object_set_new(env, "PS1", json_string(prompt));
+	if (!json_object_get(env, "PROMPT_COMMAND"))
+		(void)json_object_set_new(env, "PROMPT_COMMAND", json_string(command));
+}
+
+/*
+ * Only a person has a terminal. To a pipe or a file a terminal would add echoes and prompts, and it
+ * loses the end of its input if that comes before the shell has set the terminal up.
+ */
+static json_t *make_shell(const struct remote_options *o, bool terminal)
 {
 	json_t *args = json_array(), *env = remote_options_pairs(o->env);
 	const char *term = getenv("TERM");
 	uint16_t rows, cols;
 
-	tty_size(&rows, &cols);
 	for (int i = 2; i < o->n_rest; i++)
 		(void)json_array_append_new(args, json_string(o->rest[i]));
-	if (isatty(STDIN_FILENO) && term && *term && !json_object_get(env, "TERM"))
+	if (terminal && term && *term && !json_object_get(env, "TERM"))
 		(void)json_object_set_new(env, "TERM", json_string(term));
-	return json_pack("{s:s, s:o, s:o, s:s*, s:b, s:i, s:i}", "cmd",
-			 o->n_rest > 1 ? o->rest[1] : "/bin/bash", "args", args, "env", env, "cwd",
-			 o->workdir, "pty", 1, "rows", (int)rows, "cols", (int)cols);
+	if (terminal && o->n_rest == 1)
+		put_prompt(env, o->rest[0]);
+	json_t *body = json_pack("{s:s, s:o, s:o, s:s*}", "cmd",
+				 o->n_rest > 1 ? o->rest[1] : "/bin/bash", "args", args, "env", env,
+				 "cwd", o->workdir);
+
+	if (terminal) {
+		tty_size(&rows, &cols);
+		(void)json_object_update_new(body, json_pack("{s:b, s:i, s:i}", "pty", 1, "rows",
+							     (int)rows, "cols", (int)cols));
+	}
+	return body;
 }
 
 int remote_shell(struct session *s)
@@ -339,8 +369,9 @@ int remote_shell(struct session *s)
 		return problem_wrong(&s->problem,
 				     "a program follows after --: caisson shell %s -- %s",
 				     s->o.rest[0], s->o.rest[1]);
-	json_auto_t *body = make_shell(&s->o);
+	bool terminal = isatty(STDIN_FILENO);
+	json_auto_t *body = make_shell(&s->o, terminal);
 
-	s->code = interactive_run(s, s->o.rest[0], body, true);
+	s->code = interactive_run(s, s->o.rest[0], body, terminal);
 	return 0;
 }

@@ -31,11 +31,10 @@
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
 /* Settings of a daemon that others reach. */
-static const char *const foreign[] = {
-	"CAISSON_LISTEN",  "CAISSON_SOCKET",     "CAISSON_STATE", "CAISSON_TLS_CERT",
-	"CAISSON_TLS_KEY", "CAISSON_TOKEN_FILE", "CAISSON_TOKEN", "CAISSON_LOG_FORMAT",
-	"NOTIFY_SOCKET",   "LISTEN_FDS",         "LISTEN_PID"
-};
+static const char *const foreign[] = { "CAISSON_LISTEN",   "CAISSON_SOCKET",   "CAISSON_STATE",
+				       "CAISSON_TLS_CERT", "CAISSON_TLS_KEY",  "CAISSON_TOKEN_FILE",
+				       "CAISSON_TOKEN",    "CAISSON_NO_TOKEN", "CAISSON_LOG_FORMAT",
+				       "NOTIFY_SOCKET",    "LISTEN_FDS",       "LISTEN_PID" };
 
 static void become_daemon(const char *program, char **argv, int out)
 {
@@ -157,8 +156,11 @@ static int await_line(int ready, int signals, struct problem *p)
 		if (f[0].revents && read(ready, &c, 1) != 1) {
 			(void)problem_say(p, EXIT_NO_DAEMON, "no_daemon",
 					  "no daemon runs, and one of our own did not start");
-			problem_hint(p, "'caisson doctor' says what this machine lacks; or name a "
-					"daemon: --socket PATH or --url URL");
+			problem_hint(
+				p,
+				"'caisson doctor' says what this machine lacks; after -- come "
+				"options of the daemon, as in 'caisson mcp -- --without cgroup'; "
+				"--socket PATH or --url URL names another daemon");
 			return -1;
 		}
 	}
@@ -170,11 +172,13 @@ static int fill_argv(const struct own_daemon *d, const char *tools, char *const 
 {
 	/* The last value of an option counts: our defaults come first, the caller's options next,
 	 * and the options that make the daemon private last. */
-	const char *const first[] = { "serve", "--log-level", "warning", "--drain-timeout", "2s" };
+	const char *const first[] = { "serve", "--drain-timeout", "2s", "--log-level", "warning" };
 	const char *const last[] = { "--listen", "none", "--socket", d->socket, "--state", state };
+	/* An option would take precedence over the caller's variable. */
+	bool has_level = getenv("CAISSON_LOG_LEVEL") || getenv("LOG_LEVEL");
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(first) - (has_level ? 2 : 0); i++)
 		argv[n++] = (char *)first[i];
 	if (tools) {
 		argv[n++] = (char *)"--tools";

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "client/fail.h"
 #include "remote/table.h"
+#include "remote/wording.h"
 
 #define LINE_MAX_BYTES 8192u
 
@@ -58,11 +59,11 @@ int problem_exit_code(unsigned int status)
 	return status >= 400 && status < 500 ? EXIT_INVALID : EXIT_OTHER;
 }
 
-static void copy_member(const json_t *object, const char *key, char *to, size_t size)
+static const char *text_of(const json_t *object, const char *key)
 {
 	const char *s = json_string_value(json_object_get(object, key));
 
-	(void)snprintf(to, size, "%s", s ? s : "");
+	return s ? s : "";
 }
 
 /* The remedy in terms of this command, instead of the daemon's in terms of HTTP. */
@@ -71,6 +72,10 @@ static void own_hint(struct problem *p)
 	if (p->status == 401 && strstr(p->message, "without a token only"))
 		problem_hint(
 			p, "call as that user, or have the daemon started with --token-file FILE");
+	else if (p->status == 401 && strstr(p->message, "has no tokens"))
+		problem_hint(
+			p,
+			"leave out --token-file, and unset CAISSON_TOKEN_FILE and CAISSON_TOKEN");
 	else if (p->status == 401)
 		problem_hint(
 			p, "put a token of the daemon in a file of mode 600 and name it: "
@@ -96,9 +101,9 @@ int problem_refusal(struct problem *p, unsigned int status, const json_t *answer
 	*p = (struct problem){ .exit_code = problem_exit_code(status),
 			       .status = status,
 			       .retry_after_s = retry_after_s };
-	copy_member(error, "code", p->code, sizeof(p->code));
-	copy_member(error, "message", p->message, sizeof(p->message));
-	copy_member(error, "hint", p->hint, sizeof(p->hint));
+	(void)snprintf(p->code, sizeof(p->code), "%s", text_of(error, "code"));
+	wording(text_of(error, "message"), p->message, sizeof(p->message));
+	wording(text_of(error, "hint"), p->hint, sizeof(p->hint));
 	if (!p->code[0])
 		(void)snprintf(p->code, sizeof(p->code), "http_%u", status);
 	if (!p->message[0])
@@ -118,6 +123,14 @@ int problem_answer(struct problem *p, unsigned int status, const char *body, siz
 
 	json_decref(root);
 	return r;
+}
+
+void problem_about(struct problem *p, const char *what)
+{
+	char message[sizeof(p->message)];
+
+	(void)snprintf(message, sizeof(message), "%.200s: %.300s", what, p->message);
+	memcpy(p->message, message, sizeof(message));
 }
 
 void problem_print(const struct problem *p, bool json, int exit_code)

@@ -51,6 +51,9 @@ int problem_answer(struct problem *p, unsigned int status, const char *body, siz
 int problem_refusal(struct problem *p, unsigned int status, const json_t *answer,
 		    unsigned int retry_after_s);
 
+/* problem_about() - Put @what it is about before the message. */
+void problem_about(struct problem *p, const char *what);
+
 /* problem_exit_code() - Of a status: the kinds above. */
 int problem_exit_code(unsigned int status);
 

@@ -25,10 +25,11 @@ static const struct verb verbs[] = {
 	  "Copies a file, or with -r a directory, into or out of a sandbox. One side is\n"
 	  "NAME:PATH; a relative PATH is below /workspace. '-' is standard input or output.\n",
 	  2, 2, false, remote_cp },
-	{ "create", OPT_CREATE, "create NAME [OPTIONS]",
+	{ "create", OPT_CREATE, "create [NAME] [OPTIONS]",
 	  "Makes a sandbox that keeps files and variables under NAME until it is removed, and\n"
-	  "prints its name. Succeeds if the sandbox exists with the same options.\n",
-	  1, 1, true, remote_create },
+	  "prints its name. Succeeds if the sandbox exists with the same options. Without NAME it\n"
+	  "gets a new one.\n",
+	  0, 1, true, remote_create },
 	{ "exec", OPT_EXEC, "exec --name NAME [OPTIONS] -- PROGRAM [ARGS...]",
 	  "Runs a program in a sandbox, without a shell. Its output arrives while it runs, byte\n"
 	  "for byte; the exit code is the program's. Without --name: runs it in a fresh cell on\n"
@@ -66,6 +67,7 @@ static const struct verb verbs[] = {
 	{ "ps", OPT_PS, "ps [-a] [--label KEY=VALUE] [OPTIONS]",
 	  "Lists your running sandboxes; with -a: also those that are stopped or lost.\n", 0, 0,
 	  false, remote_ps },
+	{ "report", OPT_REPORT, "doctor", "For 'caisson doctor'.\n", 0, 0, false, remote_report },
 	{ "rm", OPT_RM, "rm [-f] NAME...",
 	  "Removes sandboxes, with everything that runs in them and all their files.\n", 1, -1,
 	  false, remote_rm },

@@ -161,8 +161,14 @@ static struct options table(enum remote_verb verb)
 		.stop = verb & PROGRAMS,
 		.check = check_utf8,
 		/* `caisson run --memory` exists too, without a daemon. */
-		.other_verbs = verb & PROGRAMS ? OPT_CREATE : 0,
-		.other_remedy = "belongs to the sandbox: give it to 'caisson create'",
+		.other_verbs = verb & PROGRAMS    ? OPT_CREATE :
+			       verb == OPT_CREATE ? PROGRAMS :
+						    0,
+		.other_remedy =
+			verb & PROGRAMS ?
+				"belongs to the sandbox: give it to 'caisson create'" :
+				"belongs to 'caisson run' and 'caisson exec'; the name of a new "
+				"sandbox is an argument: caisson create NAME",
 	};
 }
 
@@ -271,8 +277,10 @@ int remote_options_units(json_t *body, const char *key, const char *option, uint
 			 uint64_t unit, const char *what, struct err *e)
 {
 	if (value == 0 || value % unit)
-		return err_say(e, -EINVAL, "%s: must be a whole number of %s, and at least one",
-			       option, what);
+		return err_say(e, -EINVAL, "%s: must be a whole number of %s, and at least one%s",
+			       option, what,
+			       unit > 1000 ? "; a number without a unit (K, M, G) is one of bytes" :
+					     "");
 	(void)json_object_set_new(body, key, json_integer((json_int_t)(value / unit)));
 	return 0;
 }

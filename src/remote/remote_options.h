@@ -37,6 +37,7 @@ enum remote_verb {
 	OPT_APPROVE = 1u << 14,
 	OPT_INSTALL = 1u << 15,
 	OPT_WORKSPACE = 1u << 16,
+	OPT_REPORT = 1u << 17,
 };
 
 struct remote_options {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -89,10 +90,26 @@ static json_t *make_spec(const struct remote_options *o)
 			 remote_options_list(o->server, false));
 }
 
+/* A name that no other sandbox has, for people who need none of their own. */
+static int make_name(struct remote_options *o, struct err *e)
+{
+	static char name[24];
+	uint32_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		return err_set(e, -EIO, "make a name");
+	(void)snprintf(name, sizeof(name), "box-%08x", number);
+	o->rest[o->n_rest++] = name;
+	return 0;
+}
+
 int remote_create(struct session *s)
 {
-	json_auto_t *body = make_spec(&s->o);
 	struct err e = { 0 };
+
+	if (s->o.n_rest == 0 && make_name(&s->o, &e) < 0)
+		return problem_ours(&s->problem, &e);
+	json_auto_t *body = make_spec(&s->o);
 
 	if (put_numbers(&s->o, body, &e) < 0 || put_rules(&s->o, body, &e) < 0)
 		return problem_ours(&s->problem, &e);
@@ -170,11 +187,13 @@ struct install {
 static void show_progress(struct install *in, const char *text, json_int_t done, json_int_t total)
 {
 	char line[PROGRESS_MAX];
+	_buf_ struct buf plain = BUF_INIT(PROGRESS_MAX * 8);
 	uint16_t rows, cols;
 	int at = 0;
 
 	if (!in->show)
 		return;
+	text_escape(&plain, text, strlen(text)); /* a package's build may have written it */
 	tty_size(&rows, &cols);
 	if (total > 0 && done >= 0 && done <= total) {
 		int full = (int)(done * BAR / total);
@@ -182,7 +201,7 @@ static void show_progress(struct install *in, const char *text, json_int_t done,
 		at = snprintf(line, sizeof(line), "[%.*s%.*s] %3d%% ", full, BAR_FULL, BAR - full,
 			      BAR_EMPTY, (int)(done * 100 / total));
 	}
-	(void)snprintf(line + at, sizeof(line) - (size_t)at, "%s", text);
+	(void)snprintf(line + at, sizeof(line) - (size_t)at, "%s", buf_str(&plain));
 	(void)fprintf(stderr, "\r\033[K%.*s", cols > 1 && cols < PROGRESS_MAX ? cols - 1 : 79,
 		      line);
 	(void)fflush(stderr);

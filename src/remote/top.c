@@ -104,12 +104,32 @@ static void put_cpu_time(struct table *t, const json_t *v)
 		   num_format_ms((uint64_t)(cpu_seconds(v) * 1000), text, sizeof(text)));
 }
 
-static void put_peak(struct table *t, const json_t *v)
+static void put_bytes(struct table *t, const json_t *v, const char *key)
 {
-	uint64_t peak = list_uint(json_object_get(v, "usage"), "memory_peak");
+	uint64_t n = list_uint(json_object_get(v, "usage"), key);
 	char text[NUM_FORMAT_MAX];
 
-	table_cell(t, STYLE_PLAIN, peak ? num_format_size(peak, text, sizeof(text)) : "-");
+	table_cell(t, STYLE_PLAIN, n ? num_format_size(n, text, sizeof(text)) : "-");
+}
+
+static void put_memory(struct table *t, const json_t *v)
+{
+	put_bytes(t, v, "memory");
+}
+
+static void put_peak(struct table *t, const json_t *v)
+{
+	put_bytes(t, v, "memory_peak");
+}
+
+/* Processes and threads, as --pids counts them, but for pid 1. */
+static void put_pids(struct table *t, const json_t *v)
+{
+	const json_t *receipt = json_object_get(v, "receipt");
+
+	table_printf(t, "%llu",
+		     (unsigned long long)list_uint(json_object_get(receipt, "commands"),
+						   "threads"));
 }
 
 static const struct list_column columns[] = {
@@ -117,9 +137,10 @@ static const struct list_column columns[] = {
 	{ "STATE", .put = list_put_state },
 	{ "CPU", LIST_NUMBER, .put = put_cpu },
 	{ "CPU TIME", LIST_NUMBER, .put = put_cpu_time },
+	{ "MEMORY", LIST_NUMBER, .put = put_memory },
 	{ "PEAK", LIST_NUMBER, .put = put_peak },
 	{ "LIMIT", LIST_MIB, .key = "memory_mib", .in = "spec" },
-	{ "PIDS", LIST_NUMBER, .key = "pids_peak", .in = "usage" },
+	{ "PIDS", LIST_NUMBER, .put = put_pids },
 	{ "RUNS", LIST_NUMBER, .key = "executions" },
 	{ "WAITING", LIST_NUMBER, .key = "queued" },
 	{ "IDLE", LIST_SECONDS, .key = "idle_seconds" },

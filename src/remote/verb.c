@@ -26,7 +26,7 @@ static int check(const struct verb *v, const struct remote_options *o, struct er
 		return err_say(e, -EINVAL, "%s: caisson %s ('%s --help' says more)",
 			       o->n_rest < v->min ? "something is missing" : "too many arguments",
 			       v->usage, o->command);
-	return v->named ? sandbox_name_check(o->rest[0], e) : 0;
+	return v->named && o->n_rest > 0 ? sandbox_name_check(o->rest[0], e) : 0;
 }
 
 /* Standard output may be a full disk, or a pipe whose reader has seen enough. */

@@ -43,6 +43,7 @@ int remote_mcp(struct session *s);
 int remote_net(struct session *s);
 int remote_port(struct session *s);
 int remote_ps(struct session *s);
+int remote_report(struct session *s);
 int remote_rm(struct session *s);
 int remote_run(struct session *s);
 int remote_shell(struct session *s);

@@ -25,14 +25,14 @@ const char *const store_record_sql[STMT_MAX_] = {
 		       "WHERE id=?1 AND state='lost' AND reason=?2",
 	[STMT_REMOVED] = "DELETE FROM sandbox WHERE state='removing'",
 	[STMT_TREE_PUT] = "INSERT INTO tree (key, sha256, language, request, packages, exact, "
-			  "bytes, files, created_at, used_at, installer, seal, image) "
-			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
+			  "bytes, files, created_at, used_at, installer, seal, image, context) "
+			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) "
 			  "ON CONFLICT (key) DO UPDATE SET created_at=?9, used_at=?10, seal=?12, "
 			  "image=?13",
 	[STMT_TREE_DEL] = "DELETE FROM tree WHERE key=?1",
-	[STMT_TREE_EACH] =
-		"SELECT key, sha256, language, request, packages, exact, bytes, files, "
-		"created_at, used_at, installer, seal, image FROM tree ORDER BY created_at, key",
+	[STMT_TREE_EACH] = "SELECT key, sha256, language, request, packages, exact, bytes, files, "
+			   "created_at, used_at, installer, seal, image, context FROM tree "
+			   "ORDER BY created_at, key",
 	[STMT_USE_PUT] = "INSERT INTO tree_use (holder, key, at) VALUES (?1, ?2, ?3) "
 			 "ON CONFLICT (holder, key) DO UPDATE SET at=?3",
 	[STMT_USE_DEL] = "DELETE FROM tree_use WHERE holder=?1",
@@ -61,6 +61,7 @@ static int check_tree(const struct store_tree *t, struct err *e)
 			{ "installer", t->installer, 0, STORE_NAME_MAX },
 			{ "seal", t->seal, 0, 64 },
 			{ "image", t->image, 0, STORE_IMAGE_MAX },
+			{ "context", t->context, 0, 64 },
 			{ 0 } },
 		e);
 }
@@ -71,10 +72,10 @@ int store_tree_put(struct store *s, const struct store_tree *t, struct err *e)
 
 	return r < 0 ? r :
 		       store_do(s,
-				store_bind(s, STMT_TREE_PUT, "sssssiiiiisss", t->key, t->sha256,
+				store_bind(s, STMT_TREE_PUT, "sssssiiiiissss", t->key, t->sha256,
 					   t->language, t->request, t->packages, (int64_t)t->exact,
 					   (int64_t)t->bytes, (int64_t)t->files, t->created_at,
-					   t->used_at, t->installer, t->seal, t->image),
+					   t->used_at, t->installer, t->seal, t->image, t->context),
 				"remember packages", e);
 }
 
@@ -111,6 +112,7 @@ int store_tree_each(struct store *s, store_tree_fn *fn, void *arg, struct err *e
 			.installer = store_text(stmt, 10),
 			.seal = store_text(stmt, 11),
 			.image = store_text(stmt, 12),
+			.context = store_text(stmt, 13),
 		};
 
 		r = fn(&t, arg);

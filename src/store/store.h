@@ -189,6 +189,7 @@ struct store_tree {
 	const char *installer; /* what made it; empty: not known */
 	const char *seal;      /* 64 digits (src/package_store/digest.c); empty: none */
 	const char *image;     /* what it was made with; empty: not known */
+	const char *context;   /* 64 digits (struct tree); empty: beside no other package */
 	bool exact;
 	uint64_t bytes, files;
 	int64_t created_at, used_at;

@@ -209,8 +209,13 @@ int index_url_parse(enum index_kind kind, const char *text, struct index_url *re
 
 	*ret = (struct index_url){ .secure = secure };
 	if (!skip)
-		return err_say(e, -EINVAL,
-			       "it is not the address of an index, as in https://pypi.org/simple");
+		return err_say(
+			e, -EINVAL,
+			"it is not the address of an index, which begins with https://, as in "
+			"%s; without it, the index of this machine's %s is used",
+			kind == INDEX_PIP ? "https://pypi.org/simple" :
+					    "https://registry.npmjs.org",
+			kind == INDEX_PIP ? "pip" : "npm");
 	if (!is_path(path))
 		return err_say(e, -EINVAL,
 			       "it has a query, or a byte that no path of an index has");

@@ -99,6 +99,7 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 	c->zygote = q->req->zygote;
 	c->create_seq = q->req->seq;
 	c->want_gauges = q->req->want_gauges == 1;
+	c->want_live = q->req->want_live == 1;
 	r = cell_begin(&w->host, &q->req->spec, z ? z->uid : 0, q->fds, q->n_fds, c, e);
 	if (r < 0)
 		return r;
@@ -128,6 +129,7 @@ static int do_usage(struct warden *w, struct request *q, struct err *e)
 	if (q->reply->usage.end == CELL_RUNNING && q->reply->usage.oom_kills > 0 &&
 	    q->cell->spec.limits.oom == CELL_OOM_CELL) {
 		cell_memory_event(q->cell);
+		killed(w, q->cell);
 		cell_usage(q->cell, &q->reply->usage);
 	}
 	return 0;
@@ -136,9 +138,9 @@ static int do_usage(struct warden *w, struct request *q, struct err *e)
 /* Safe: signals the client's own cell through its pidfd; no pid number is involved. */
 static int do_kill(struct warden *w, struct request *q, struct err *e)
 {
-	(void)w;
 	(void)e;
 	cell_kill(q->cell, CELL_END_CLIENT);
+	killed(w, q->cell);
 	return 0;
 }
 

@@ -85,6 +85,9 @@ uint32_t new_handle(struct warden *w, uint32_t index);
 /* check_before() - Look at the limits again no later than @at_ns; 0 is ignored. */
 void check_before(struct warden *w, uint64_t at_ns);
 
+/* killed() - The cell should end now: it is looked at again soon (cell_check()). */
+void killed(struct warden *w, struct cell *c);
+
 /* destroy_deadline() - The cell is being killed, and is given up after CELL_REAP_MS. */
 void destroy_deadline(struct warden *w, struct cell *c);
 

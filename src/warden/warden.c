@@ -32,23 +32,6 @@
 #include "warden/dispatch.h"
 #include "wire/warden.h"
 
-/*
- * The capabilities of root that the warden keeps:
- *   SYS_ADMIN      namespaces, mounts of what the client opened, id-mapped mounts
- *   SETUID SETGID  writing id maps for ranges that are not our own id
- *   SETPCAP        handing the child a reduced bounding set
- *   KILL           signalling cells, which are other users
- *   SYS_PTRACE DAC_READ_SEARCH   reading /proc of cells for receipts
- *   DAC_OVERRIDE   cgroup directories that a service manager gave to another user
- * and, if root has it, which a container's may not:
- *   MKNOD          device nodes of each cell's own (cell/root.c). It gives no more than SYS_ADMIN,
- *                  which can mount a devtmpfs with every node; a device cgroup limits both
- */
-#define WARDEN_CAPS                                                                                \
-	(1ull << CAP_SYS_ADMIN | 1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP |   \
-	 1ull << CAP_KILL | 1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH |                 \
-	 1ull << CAP_DAC_OVERRIDE)
-
 #define ANSWER_S 5 /* a client that does not take an answer for so long is gone */
 
 /* ---- the loop ------------------------------------------------------------------------------- */
@@ -88,6 +71,23 @@ static int find_init(char *path, size_t size, struct err *e)
 	return 0;
 }
 
+static int lacking(uint64_t caps, struct err *e)
+{
+	char names[128] = "";
+
+	for (int cap = 0; cap < 64; cap++)
+		if (caps & 1ull << cap) {
+			size_t n = strlen(names);
+
+			(void)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
+				       caps_name(cap));
+		}
+	return err_say(e, -EPERM,
+		       "root lacks capabilities that cells need: give it %s (docker: --cap-add), "
+		       "or run as an ordinary user",
+		       names);
+}
+
 static int harden(struct err *e)
 {
 	struct rlimit core = { 0, 0 };
@@ -118,12 +118,7 @@ static int harden(struct err *e)
 		if (!ids.ranged)
 			want |= 1ull << CAP_SETFCAP;
 		if (r == 0 && (have & want) != want)
-			return err_say(
-				e, -EPERM,
-				"root lacks capabilities that cells need (has %llx of %llx: a "
-				"container?): start it with --privileged, or run as an ordinary "
-				"user",
-				(unsigned long long)(have & want), (unsigned long long)want);
+			return lacking(want & ~have, e);
 		if (r == 0)
 			r = caps_keep(want | (have & 1ull << CAP_MKNOD), 0);
 		if (r < 0)

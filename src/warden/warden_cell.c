@@ -27,6 +27,8 @@
 
 #define REMOVE_DEADLINE_MS 5000u
 #define REAP_STEP_MS 5
+/* Pid 1 should end first, by itself: if a kernel did, the front would report two ends. */
+#define KILL_ALL_NS (100 * CLOCK_NS_PER_MS)
 #define CPU_CHECK_MIN_NS 5000000ull
 
 /* Unique for ever, so a stale record can never name the cgroup of a living cell. */
@@ -83,7 +85,7 @@ static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_f
 		c->has_cgroup = r == 0;
 	}
 	if (r == 0) {
-		machine_open(c->plan, c->has_cgroup ? &c->cgroup : NULL);
+		machine_open(c->plan, c->has_cgroup ? &c->cgroup : NULL, c->want_live);
 		r = launch_begin(c->plan, c->has_cgroup ? &c->cgroup : NULL, &c->l, e);
 	}
 	if (r < 0) {
@@ -140,6 +142,8 @@ void cell_kill(struct cell *c, enum cell_end why)
 {
 	if (c->end == CELL_RUNNING)
 		c->end = why;
+	if (!c->killed_ns)
+		c->killed_ns = clock_now_ns();
 	if (c->l.pid > 0)
 		(void)syscall(SYS_pidfd_send_signal, c->l.pidfd, SIGKILL, NULL, 0);
 }
@@ -221,15 +225,20 @@ void cell_memory_event(struct cell *c)
 
 uint64_t cell_check(struct cell *c, uint64_t now_ns)
 {
-	uint64_t next = 0;
+	uint64_t next = 0, again = now_ns + REAP_STEP_MS * CLOCK_NS_PER_MS;
 
-	if (c->end != CELL_RUNNING)
-		return 0;
+	if (c->end != CELL_RUNNING) {
+		if (c->l.pid <= 0)
+			return 0;
+		if (c->has_cgroup && now_ns >= c->killed_ns + KILL_ALL_NS)
+			cgroup_kill(&c->cgroup);
+		return again;
+	}
 	if (c->spec.limits.wall_ms) {
 		next = c->created_ns + c->spec.limits.wall_ms * 1000000ull;
 		if (now_ns >= next) {
 			cell_kill(c, CELL_END_WALL);
-			return 0;
+			return again;
 		}
 	}
 	if (c->spec.limits.cpu_time_ms && c->has_cgroup) {
@@ -239,7 +248,7 @@ uint64_t cell_check(struct cell *c, uint64_t now_ns)
 		(void)cgroup_usage(&c->cgroup, &u, NULL);
 		if (u.cpu_ns >= limit) {
 			cell_kill(c, CELL_END_CPU_TIME);
-			return 0;
+			return again;
 		}
 		/* Even at its full quota it cannot reach the limit before then. */
 		uint64_t wait = (limit - u.cpu_ns) / c->spec.limits.cpu_milli * 1000;
@@ -335,6 +344,8 @@ void cell_destroy(struct cell *c, struct remains_list *remains)
 		/* Pid 1 does not end before its kernel, a child of ours, is collected. */
 		if (c->kernel == KERNEL_RUNS)
 			(void)cell_kernel_reaped(c);
+		if (n == 0 && c->has_cgroup && clock_now_ns() >= c->killed_ns + KILL_ALL_NS)
+			cgroup_kill(&c->cgroup);
 		if (n > 0) {
 			cell_reaped(c);
 		} else if ((n < 0 && errno != EINTR) ||

@@ -49,8 +49,9 @@ struct cell {
 	bool has_cgroup;
 	struct cgroup cgroup;
 	uint64_t created_ns;
-	uint64_t check_ns; /* when to look at its limits and deadlines next; 0 = never */
-	uint64_t reap_ns;  /* once its end was asked for: when it is given up */
+	uint64_t killed_ns; /* when pid 1 was killed first; 0 = not yet */
+	uint64_t check_ns;  /* when to look at its limits and deadlines next; 0 = never */
+	uint64_t reap_ns;   /* once its end was asked for: when it is given up */
 	enum cell_end end;
 	uint64_t memory_files; /* as it was when memory ran out: the files die with the cell */
 	int init_status;
@@ -68,7 +69,7 @@ struct cell {
 	uint64_t create_seq, destroy_seq, kernel_seq;
 	uint64_t kernel_due_ns; /* by when the zygote has to have answered kernel_seq */
 	int lease_fd;           /* its image is in use; or -1 */
-	bool want_gauges;
+	bool want_gauges, want_live;
 	uid_t agent; /* the host's number of the cell's user; 0 when that is the warden's own */
 	/* The client's ends of the kernel's line, from the request to the answer; otherwise -1. */
 	int hello_fd, pipes[KERNEL_PIPES];
@@ -113,7 +114,8 @@ void cell_line_close(struct cell *c);
  * it dies as one. */
 void cell_memory_event(struct cell *c);
 
-/* cell_check() - Enforce cpu time and wall time. Returns when to call it next (ns); 0: never. */
+/* cell_check() - Enforce cpu time and wall time; and kill all processes of a cell whose pid 1 was
+ * killed and still lives. Returns when to call it next (ns); 0: never. */
 uint64_t cell_check(struct cell *c, uint64_t now_ns);
 
 void cell_usage(const struct cell *c, struct cell_usage *ret);

@@ -62,13 +62,19 @@ void check_before(struct warden *w, uint64_t at_ns)
 		w->next_check_ns = at_ns;
 }
 
+void killed(struct warden *w, struct cell *c)
+{
+	uint64_t at = clock_now_ns() + STRAY_AGAIN_NS;
+
+	if (!c->check_ns || at < c->check_ns)
+		c->check_ns = at;
+	check_before(w, c->check_ns);
+}
+
 void destroy_deadline(struct warden *w, struct cell *c)
 {
-	uint64_t now = clock_now_ns();
-
-	c->reap_ns = now + CELL_REAP_MS * CLOCK_NS_PER_MS;
-	c->check_ns = now + STRAY_AGAIN_NS;
-	check_before(w, c->check_ns);
+	c->reap_ns = clock_now_ns() + CELL_REAP_MS * CLOCK_NS_PER_MS;
+	killed(w, c);
 }
 
 static void forget(struct warden *w, struct cell *c)
@@ -328,6 +334,8 @@ void dispatch_event(struct warden *w, uint64_t ref)
 	case SOURCE_MEMORY:
 		if (c && c->has_cgroup)
 			cell_memory_event(c);
+		if (c && c->end != CELL_RUNNING)
+			killed(w, c);
 		break;
 	case SOURCE_KERNEL:
 		if (c)
@@ -380,7 +388,7 @@ static void check_cell(struct warden *w, struct cell *c, uint64_t now)
 		check_before(w, now);
 		kernel_is_late(w, c);
 	} else {
-		c->check_ns = c->destroy_seq ? now + STRAY_AGAIN_NS : cell_check(c, now);
+		c->check_ns = cell_check(c, now);
 		if (c->kernel_tries)
 			kernel_ended(w, c);
 		if (c->kernel_seq && (!c->check_ns || c->kernel_due_ns < c->check_ns))

@@ -83,16 +83,21 @@ struct init_limit {
  * The limits of each process of a command, as an array of struct init_limit; takes
  * <sys/resource.h>. One table for two users: init's children (cell/caps.c), and kernels that a
  * zygote forks (zygote/enter.c), which may not use a C library and so cannot share the code.
- * RLIMIT_NPROC counts in the cell's own user namespace.
+ * RLIMIT_NPROC counts in the cell's own user namespace. Without a cgroup each process has the
+ * memory limit: for what it may write to, and, with room for the addresses that interpreters
+ * reserve and never use, for all that it maps.
  */
+#define INIT_ADDRESSES (4ull << 30)
 #define INIT_LIMITS(c)                                                                             \
 	{                                                                                          \
 		{ RLIMIT_CORE, 0 }, { RLIMIT_NOFILE, (c)->files },                                 \
 			{ RLIMIT_FSIZE, (c)->disk_bytes }, { RLIMIT_MEMLOCK, 64 * 1024 },          \
 			{ RLIMIT_NPROC, (c)->pids }, { RLIMIT_SIGPENDING, 1024 },                  \
 			{ RLIMIT_MSGQUEUE, 204800 }, { RLIMIT_NICE, 0 }, { RLIMIT_RTPRIO, 0 },     \
+			{ RLIMIT_DATA, (c)->memory_bytes ? (c)->memory_bytes : RLIM_INFINITY },    \
 		{                                                                                  \
-			RLIMIT_AS, (c)->memory_bytes ? (c)->memory_bytes : RLIM_INFINITY           \
+			RLIMIT_AS, (c)->memory_bytes ? (c)->memory_bytes + INIT_ADDRESSES :        \
+						       RLIM_INFINITY                               \
 		}                                                                                  \
 	}
 

@@ -133,7 +133,9 @@ struct warden_req {
 	/* Handle. WARDEN_CREATE: the zygote whose kernels may enter the cell, 0 = none. */
 	uint32_t zygote;
 	uint32_t want_gauges; /* WARDEN_CREATE: 1 to get enum cell_gauge as well */
-	uint32_t pad_;
+	/* WARDEN_CREATE: 1 if /proc/meminfo and its like shall be as new as their reader, at the
+	 * price of a longer end of the cell (cell/machine.h). */
+	uint32_t want_live;
 	struct cell_spec spec; /* for WARDEN_CREATE and WARDEN_ZYGOTE, zero otherwise */
 };
 

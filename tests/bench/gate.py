@@ -32,7 +32,8 @@ from process import children  # noqa: E402
 NAME = "bench.test"
 PYTHON = "/usr/bin/python3"
 
-# A word of 8 digits: send this number of KiB. "takes it": read everything, then answer one byte. Anything else: echo it until its end.
+# 8 digits: send this number of KiB. The line "receive" (a line, so that the gate does not wait for the rest of a request): read
+# everything, then answer one byte. Anything else: echo it until its end.
 SERVER = """
 import os, signal, socket, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -46,7 +47,7 @@ while True:
     s.close()
     try:
         word = c.recv(8)
-        if word == b"takes it":
+        if word == b"receive\\n":
             b = bytearray(1 << 18)
             while c.recv_into(b): pass
             c.sendall(b"x")
@@ -75,7 +76,7 @@ FLOW_OUT = """
 import socket, sys, time
 host, port, kib = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 b = bytes(1 << 18); left = kib << 10
-s = socket.create_connection((host, port)); begin = time.perf_counter(); s.sendall(b"takes it")
+s = socket.create_connection((host, port)); begin = time.perf_counter(); s.sendall(b"receive\\n")
 while left > 0: left -= s.send(b[:left])
 s.shutdown(socket.SHUT_WR); assert s.recv(1) == b"x"
 print(time.perf_counter() - begin)

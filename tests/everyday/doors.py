@@ -157,7 +157,7 @@ def mcp(visit, what):
         return Outcome(code=1, error="RpcError: %s" % e)
     structured = r.get("structuredContent") or {}
     images = [b["mimeType"] for b in r["content"] if b["type"] == "image"]
-    return Outcome(out="\n".join(b["text"] for b in r["content"] if b["type"] == "text"), code=int(r["isError"]), json=structured,
+    return Outcome(out="\n".join(b["text"] for b in r["content"] if b["type"] == "text"), code=structured.get("exit_code", int(r["isError"])), json=structured,
                    hint=structured.get("hint", ""), cause=structured.get("cause", ""), truncated=structured.get("truncated", False),
                    mime=set(images), pictures=len(images))
 

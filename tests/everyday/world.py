@@ -20,7 +20,8 @@ from process import BIN
 from serve_lib import Daemon
 
 WEB = "web.test"
-FIND_PROGRAMS = "for p; do command -v $p >/dev/null && echo $p; done"
+# The image's own: the daemon's tools stand before some programs that the image may lack.
+FIND_PROGRAMS = "PATH=$(echo $PATH | sed 's,/packages/[^:]*,/nothing,g'); for p; do command -v $p >/dev/null && echo $p; done"
 FIND_MODULES = "import importlib.util, sys\nfor m in sys.argv[1:]: importlib.util.find_spec(m) and print(m)"
 
 

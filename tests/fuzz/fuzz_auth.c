@@ -67,9 +67,11 @@ static void try_request(char *text)
 	if (f.host)
 		check_host(f.host);
 	auth_decide(auth, &f, 1, &v);
-	require(v.status == 0 || v.status == 400 || v.status == 403 || v.status == 421);
+	/* 401: a token, which this daemon does not have. */
+	require(v.status == 0 || v.status == 400 || v.status == 401 || v.status == 403 ||
+		v.status == 421);
 	require((v.status == 0) == (strcmp(v.owner, "local") == 0));
-	if (v.status == 0 || v.status == 400 || v.status == 403)
+	if (v.status == 0 || v.status == 400 || v.status == 401 || v.status == 403)
 		require(f.host && starts_like_ours(f.host) && origin_parse_host(f.host, &host));
 	if (v.status == 0 && f.origin)
 		require(origin_parse(f.origin, &origin) && origin_same_host(&origin, &host));

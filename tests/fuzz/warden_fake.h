@@ -219,12 +219,13 @@ uint64_t cell_check(struct cell *c, uint64_t now_ns)
 	uint64_t at = c->created_ns + c->spec.limits.wall_ms * CLOCK_NS_PER_MS;
 
 	require(fake_of(c)->exists && !c->plan && now_ns == fake_now_ns);
-	if (c->end != CELL_RUNNING || !c->spec.limits.wall_ms)
+	if (c->end == CELL_RUNNING && !c->spec.limits.wall_ms)
 		return 0;
-	if (now_ns < at)
+	if (c->end == CELL_RUNNING && now_ns < at)
 		return at;
-	cell_kill(c, CELL_END_WALL);
-	return 0;
+	if (c->end == CELL_RUNNING)
+		cell_kill(c, CELL_END_WALL);
+	return c->l.pid > 0 ? now_ns + STRAY_AGAIN_NS : 0;
 }
 
 int cell_made(struct cell *c, struct err *e)

@@ -17,7 +17,7 @@ from kernel_lib import GUEST, Kernel
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(GUEST / "python"))
 
-from caisson_kernel import display, magics, shell  # noqa: E402
+from caisson_kernel import display, magics, pip_words, shell  # noqa: E402
 
 
 def short(code):
@@ -190,6 +190,20 @@ def test_options_of_pip_that_can_not_be_kept_are_refused():
     for words, said in (("--index-url http://a x", "--index-url is not supported"), ("-q", "at least one package")):
         with pytest.raises(ValueError, match=said):
             run("!pip install " + words)
+
+
+def test_words_of_pip(tmp_path):
+    """One parser, for %pip and for the pip of a shell."""
+    (tmp_path / "r.txt").write_text("a>=1  # why\n-r more.txt\nb ; python_version < '3'\nc; python_version >= '3'\n")
+    (tmp_path / "more.txt").write_text("d \\\n==2\n")
+    assert pip_words.requirements(["-q", "--timeout", "5", "x", "--retries=2", "-r", str(tmp_path / "r.txt")]) == (["x", "a>=1", "d  ==2", "c"], True)
+    assert pip_words.requirements(["-r%s" % (tmp_path / "more.txt"), "-U"]) == (["d  ==2"], False)
+    assert pip_words.upgrades(["-U", "x"]) and not pip_words.upgrades(["x"])
+    for words in (["./here"], ["x.whl"], ["git+https://a/b"], ["-e", "."], ["--help"], []):
+        with pytest.raises(pip_words.Local):
+            pip_words.requirements(words)
+    with pytest.raises(pip_words.Refused, match="--pre is not supported here"):
+        pip_words.requirements(["--pre", "x"])
 
 
 def test_pip_passes_other_verbs_on(capfd):

@@ -174,6 +174,21 @@ def test_a_proxy_shows_its_tools(host):
     assert ok(host.run("console.log('slow' in mcp.weather, 'no' in mcp.weather, mcp.weather.get_weather.name)")).stdout == "true false get_weather\n"
 
 
+def test_a_list_without_the_refused_tools_says_so(host):
+    note = "1 of the 4 tools of weather may not be called: drop (rule: mcpServers.weather.caisson.default read-only)"
+    weather = {"tools": [t for t in host.op_mcp_tools({"server": "weather"})["tools"]], "refused": ["drop"], "note": note}
+    host.op_mcp_tools = lambda m: weather
+    host.mcp = {"servers": [], "saved_tools": 0}
+    ok(host.run("1"))  # forgets the tools of earlier tests
+    host.mcp = MCP
+    r = ok(host.run("(await mcp.runtime.list_tools('weather')).length"))
+    assert (r.text, r.stderr) == ("3", note + "\n")
+    assert ok(host.run("(await mcp.weather.list_tools()).length")).stderr == "", "it is said once"
+    assert note in ok(host.run("mcp.weather")).text and note in host.run("await mcp.weather.nothing()").error["value"]
+    host.mcp = {"servers": [], "saved_tools": 0}
+    ok(host.run("1"))
+
+
 def test_what_a_server_that_is_down_shows(tmp_path):
     kernel = Kernel([NODE, DRIVER], cwd=tmp_path)
     host = Host(kernel)
@@ -237,6 +252,9 @@ def test_saved_functions(host, tmp_path):
         await mcp.runtime.save_tool(thrice)
     """)).text
     assert "Tool 'thrice' saved." in saved
+    ok(host.run("await (async () => { const inner = (n) => n + 1; await mcp.runtime.save_tool(inner) })()"))
+    assert ok(host.run("inner(41)")).text == "42"
+    ok(host.run("await mcp.runtime.delete_tool('inner')"))
     for bad in ("() => 1", "7", "Math.max", "({m() { return 1 }}).m"):
         assert "save_tool" in host.run("await mcp.runtime.save_tool(%s)" % bad).error["value"]
     host.tools["bad"] = {"name": "bad", "source": "// javascript\nfunction (", "created_at": 1, "updated_at": 1}

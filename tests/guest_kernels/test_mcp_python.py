@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mcp_lib import FILES, Host, MCP, Refusal, WEATHER, text
+from mcp_lib import FILES, Host, MCP, Refusal, TOOLS, WEATHER, text
 from python_lib import code, ok, trace
 
 
@@ -410,6 +410,29 @@ def test_an_update_that_another_sandbox_overtakes_is_made_again(host):
         update_memory("n", up), seen, load_memory("n")
     """))
     assert ok(r).text == "(11, [1, 10], 11)"
+
+
+def test_saved_functions_are_there_in_the_sandbox_that_saved_them(host):
+    said = "Tool 'twice' saved. It is available in this sandbox and in future ones.\n"
+    assert ok(host.run("@save_tool\ndef twice(n):\n    return 2 * n")).stdout == said
+    assert ok(host.run("twice(21)")).text == "42" and "save_tool" not in host.tools["twice"]["source"]
+    ok(host.run("def make():\n    def inner(n):\n        return n + 1\n    return save_tool(inner)\nmake()"))
+    assert ok(host.run("inner(41), [t['name'] for t in list_saved_tools()]")).text == "(42, ['twice', 'inner'])"
+
+
+def test_a_list_without_the_refused_tools_says_so(host):
+    note = "1 of the 4 tools of weather may not be called: drop (rule: mcpServers.weather.caisson.default read-only)"
+    host.op_mcp_tools = lambda m: {"tools": TOOLS[m["server"]], "refused": ["drop"], "note": note}
+    host.mcp = {"servers": [], "saved_tools": 0}
+    ok(host.run("1"))  # forgets the tools of earlier tests
+    host.mcp = MCP
+    r = ok(host.run("len(await mcp.runtime.list_tools('weather'))"))
+    assert (r.text, r.stderr) == ("3", note + "\n")
+    assert ok(host.run("mcp_weather.list_tools_sync(); None")).stderr == "", "it is said once"
+    assert note in ok(host.run("help(mcp_weather)")).stdout
+    assert note in host.run("mcp_weather.nothing").error["value"]
+    host.mcp = {"servers": [], "saved_tools": 0}
+    ok(host.run("1"))
 
 
 def test_saved_functions_are_there_in_the_next_sandbox_and_a_broken_one_is_reported(host, start_python):

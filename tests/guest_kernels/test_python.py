@@ -491,6 +491,50 @@ def test_order_of_text_is_kept(shared_kernel):
     assert r.stdout == "abcdefg\n"
 
 
+PACKETS = """
+    import os, sys
+    def packets(run):  # what each write to descriptor 1 had
+        r, w = os.pipe2(os.O_DIRECT | os.O_NONBLOCK)
+        saved = os.dup(1)
+        os.dup2(w, 1)
+        try:
+            run()
+        except ZeroDivisionError:
+            pass
+        finally:
+            os.dup2(saved, 1)
+            os.close(w)
+        seen = []
+        while data := os.read(r, 65536):
+            seen.append(data.decode())
+        return seen
+"""
+
+
+@pytest.mark.parametrize("text, written", [
+    ("print('a', 2, [3])", ["a 2 [3]\n"]),
+    ("print('a', 'b', sep='-', end=''); print(); print('a\\nb')", ["a-b", "\n", "a\nb\n"]),
+    ("print('a', 'b', file=sys.stdout, flush=True)", ["a b\n"]),
+    ("print('a', Bad(), 'b')", ["a "]),
+    ("sys.stdout.write('a'); sys.stdout.write('b')", ["a", "b"]),
+])
+def test_print_is_one_write(shared_kernel, text, written):
+    ok(shared_kernel.run(code(PACKETS)))
+    ok(shared_kernel.run("class Bad:\n    def __str__(self): return 1 / 0"))
+    assert ok(shared_kernel.run("packets(lambda: exec(%r))" % text)).text == repr(written)
+
+
+def test_print_elsewhere_is_that_of_python(shared_kernel):
+    ok(shared_kernel.run("import io, contextlib, inspect, pickle, sys"))
+    assert ok(shared_kernel.run("with contextlib.redirect_stdout(io.StringIO()) as f: print(1, 2)\nf.getvalue()")).text == "'1 2\\n'"
+    assert ok(shared_kernel.run("f = io.StringIO(); print(1, end='!', file=f); f.getvalue()")).text == "'1!'"
+    assert ok(shared_kernel.run("str(inspect.signature(print)), pickle.loads(pickle.dumps(print)) is print")).text == (
+        "(\"(*args, sep=' ', end='\\\\n', file=None, flush=False)\", True)")
+    r = shared_kernel.run("print(1, sep=2)")
+    assert (r.error["name"], r.error["value"], r.stdout) == ("TypeError", "sep must be None or a string, not int", "")
+    assert ok(shared_kernel.run("o, sys.stdout = sys.stdout, None; print('nowhere'); sys.stdout = o")).stdout == ""
+
+
 def test_text_of_the_c_library_is_in_order(shared_kernel):
     r = ok(shared_kernel.run(code("""
         import ctypes

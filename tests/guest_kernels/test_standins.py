@@ -385,7 +385,7 @@ def test_a_preloaded_pyplot_gets_the_backend(script):
 def test_formats_of_figures_by_name(script):
     script("""
         from matplotlib_inline.backend_inline import set_matplotlib_formats
-        from IPython.core.pylabtools import print_figure
+        from IPython.core.pylabtools import print_figure, select_figure_formats
         from IPython.lib.latextools import latex_to_png
         import matplotlib.pyplot as plt
         set_matplotlib_formats("svg")
@@ -393,6 +393,10 @@ def test_formats_of_figures_by_name(script):
         assert print_figure(plt.gcf(), "png").startswith(b"\\x89PNG") and "<svg" in print_figure(plt.gcf(), "svg")
         plt.show()
         assert "<svg" in sent[0]["data"]["image/svg+xml"]
+        select_figure_formats(get_ipython(), "png")  # a real matplotlib_inline does so
+        plt.plot([1, 2])
+        plt.show()
+        assert set(sent[1]["data"]) >= {"image/png"} and "image/svg+xml" not in sent[1]["data"]
         assert latex_to_png(r"$\\frac{1}{2}$").startswith(b"\\x89PNG") and latex_to_png(r"$\\nonsense{$") is None
         """, strict=False)
 

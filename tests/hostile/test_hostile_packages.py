@@ -33,6 +33,9 @@ def shop(tmp_path_factory):
     wheel(files, "honest-top", requires=["honest-middle"])
     wheel(files, "honest-middle", requires=["evil"])
     wheel(files, "evil")
+    wheel(files, "steered")
+    wheel(files, "steered", "2.0")
+    wheel(files, "steers", requires=["steered"])
     wheel(files, "absolute", raw={"/tmp/owned": "x"})
     wheel(files, "climber", raw={"../../../../tmp/owned": "x"})
     wheel(files, "bomb", raw={"zeros.bin": "\0" * (200 << 20)})
@@ -163,6 +166,23 @@ def test_dependency_confusion(shop):
         assert install(shop.daemon, "elsewhere").status == 502
         assert install(shop.daemon, "stranger").status == 404
     assert shop.bystander.peers == []
+
+
+def test_packages_of_a_sandbox_decide_for_no_other(shop):
+    """The packages of a sandbox constrain its next ones: a tree that was made so is for sandboxes that have requested the same before."""
+    def got(box, *wanted):
+        r = box.post("/packages", {"packages": list(wanted)})
+        assert r.status == 200, r
+        return r.json["cached"], {p["name"]: p["version"] for p in r.json["packages"]}.get("steered")
+
+    with Box(shop.daemon) as steering, Box(shop.daemon) as honest, Box(shop.daemon) as again, Box(shop.daemon) as alike:
+        assert got(steering, "steered==1.0") == (False, "1.0")
+        cached, version = got(steering, "steers")
+        landed(version == "1.0", "the packages of a sandbox constrain the next ones")
+        assert got(honest, "steers") == (False, "2.0")
+        assert got(again, "steers") == (True, "2.0")
+        assert got(alike, "steered==1.0") == (True, "1.0") and got(alike, "steers") == (True, "1.0")
+        assert got(steering, "steers") == (True, "1.0"), "its own"
 
 
 def test_npm_script_is_contained(shop):

@@ -65,8 +65,8 @@ COMMAND = {
 # The warden raises its own soft limit of descriptors to the hard one, and init begins with that.
 MANY_FILES = ("open files", (lambda h: (str(h), str(h)))(resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
-# In this order; the last with fanotify alone.
-OWN_FILES = ["meminfo", "stat", "loadavg", "cpuinfo", "uptime"]
+# In this order. Only sandboxes of a daemon of root have /proc/uptime and a fanotify group, which asks before each read.
+OWN_FILES = ["meminfo", "stat", "loadavg", "cpuinfo"]
 GAUGES = ["memory/memory.usage_in_bytes", "memory/memory.stat", "cpuacct/cpuacct.stat"] if "cpuacct" in hierarchies() else \
     ["v2/memory.current", "v2/memory.stat", "v2/cpu.stat"]
 
@@ -78,9 +78,9 @@ INIT = {
     "SigIgn": "0000000000001007",            # HUP INT QUIT PIPE, as the warden has it
     "SigCgt": OUR_SIGNALS,
     "inner pid": "1", "cwd": "/", "exe": "/",  # its own file is a mount that is nowhere
-    # Its streams, the channel, the files over /proc, the covered one, what asks before they are read, the gauges.
+    # Its streams, the channel, the files over /proc, the covered one, the gauges.
     "fds": {"0": "/dev/null rw", "1": "/dev/null rw", "2": "/dev/null rw", "3": "socket", **{str(4 + i): f"/{n} (deleted) rw" for i, n in enumerate(OWN_FILES)},
-            "9": "/proc/cpuinfo r", "10": "fanotify", **{str(11 + i): f"cgroup {n}" for i, n in enumerate(GAUGES)}, "14": "its own score", "15": "signalfd"},
+            "8": "/dev/null rw", "9": "/proc/cpuinfo r", "10": "/dev/null rw", **{str(11 + i): f"cgroup {n}" for i, n in enumerate(GAUGES)}, "14": "its own score", "15": "signalfd"},
     "oom_score_adj": "800",                  # the last of its cell
     "environ": {},
     "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0"), MANY_FILES[0]: MANY_FILES[1]},
@@ -119,10 +119,10 @@ CAISSON_ITSELF = {
 # As an ordinary user: one id, nothing to map but itself, and no way to drop the caller's groups.
 USER_CHANGES = {"setgroups": "deny"}
 USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller", "fds": [x for x in WARDEN["fds"] if x != "host ids"]}
-NULLS = {"8": "/dev/null rw", "10": "/dev/null rw"}  # an ordinary user has no such group
 NO_GAUGES = {str(11 + i): "/dev/null rw" for i in range(len(GAUGES))}
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
-NO_CGROUP_LIMITS = {"processes": ("128", "128"), "address space": (str(512 << 20),) * 2}
+# Each process may write to as much as the memory limit, and reserve 4 GiB of addresses more.
+NO_CGROUP_LIMITS = {"processes": ("128", "128"), "data size": (str(512 << 20),) * 2, "address space": (str((512 << 20) + (4 << 30)),) * 2}
 
 if "memory" not in hierarchies():  # a pure v2 machine: one tree
     for declared in (COMMAND, INIT):
@@ -300,7 +300,7 @@ def expected_mounts(dev_type, as_root):
                         else (p, host_type(p), cell_lib.root_of(p), {RO, NODEV}))
             want += [(m, t, None, {RO, NODEV}) for m, t in of.items() if m.startswith(p + "/")]
     want += [(f"/proc/{n}", dev_type, "/null", {RO, NOEXEC}) for n in MASKED_FILES if os.path.exists(f"/proc/{n}")]
-    want += [(f"/proc/{n}", "tmpfs", f"/{n}//deleted", {RO, NODEV, NOEXEC}) for n in OWN_FILES if as_root or n != "uptime"]
+    want += [(f"/proc/{n}", "tmpfs", f"/{n}//deleted", {RO, NODEV, NOEXEC}) for n in OWN_FILES]
     want += [(f"/proc/{n}", "tmpfs", "/sys", {RO, NODEV, NOEXEC}) for n in MASKED_DIRS if os.path.isdir(f"/proc/{n}")]
     return sorted((p, t, r, sorted(f | {"nosuid"})) for p, t, r, f in want)
 
@@ -326,7 +326,7 @@ def without_32_33(p):
 def init_of(as_user, cgroup):
     """The declaration of init in a mode."""
     return {**INIT, **(USER_CHANGES if as_user else {}), **({} if cgroup else NO_CGROUP),
-            "fds": {**INIT["fds"], **(NULLS if as_user else {}), **({} if cgroup else NO_GAUGES)}}
+            "fds": {**INIT["fds"], **({} if cgroup else NO_GAUGES)}}
 
 
 def whole(h, as_user=False, cgroup=True, command_changes=None, caller_changes=None):

@@ -147,7 +147,8 @@ def test_kernel_posture_is_a_commands(daemon, stopped_by):
         assert a[key] == declared[key], (key, a[key])
     allowed = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MPLCONFIGDIR",
                "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PIP_RETRIES", "PIP_DISABLE_PIP_VERSION_CHECK", "PIP_BREAK_SYSTEM_PACKAGES", "UV_HTTP_RETRIES",
-               "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT", "NPM_CONFIG_UPDATE_NOTIFIER"}
+               "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT", "NPM_CONFIG_UPDATE_NOTIFIER",
+               "NODE_OPTIONS"}
     assert set(a["environ"]) <= allowed, a["environ"]
     stopped_by("the whole posture")
 

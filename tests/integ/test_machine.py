@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_machine.py - Code in a cell sees the machine of the cell: limits exactly, use as it is, and nothing of the host's."""
+"""test_machine.py - Code in a cell sees the machine of the cell: limits exactly, use as it is, and nothing of the host's.
+
+tests/serve/test_machine.py has what holds in the sandboxes of a daemon of root alone: each read shows the use of that moment.
+"""
 import json
 import os
 import re
@@ -7,7 +10,7 @@ import time
 
 import pytest
 
-from integ_lib import needs_program, run, run_json
+from integ_lib import needs_program, run
 
 MIB = 1 << 20
 HOST_CPUS = len(os.sched_getaffinity(0))
@@ -65,8 +68,8 @@ own_clock = pytest.mark.skipif(not linux_at_least(6, 3), reason="before Linux 6.
 
 @pytest.mark.parametrize("cpus, seen_cpus", [("1", 1), ("2", 2), ("0.5", 1), ("1.5", 2)])
 def test_limits_and_use(cpus, seen_cpus):
-    """Read, allocate, read again: no waiting in between."""
-    seen = look(run("run", "--cpus", cpus, "--memory", "256M", LOOK % (BLOCK, False, BLOCK)))
+    """Read, allocate, and read until it shows: the texts are two seconds old at most."""
+    seen = look(run("run", "--cpus", cpus, "--memory", "256M", LOOK % (BLOCK, True, BLOCK)))
     check_limits(seen, seen_cpus, 256 * MIB)
     fell = seen["before"]["MemAvailable"] - seen["after"]["MemAvailable"]
     assert BLOCK << 9 < fell < BLOCK << 11, seen
@@ -108,62 +111,7 @@ def test_node(cpus):
     assert r.code == 0 and r.out.split() == [b"%d" % min(cpus, HOST_CPUS), b"400", b"true", age], r
 
 
-def test_load_is_that_of_the_cell():
-    """Two seconds of work are a load of 0.03 in the first minute; the host's load does not matter."""
-    code = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass\nprint(open('/proc/loadavg').read(), open('/proc/stat').readline())"
-    r = run("run", code)
-    one, five, fifteen = map(float, r.out.split()[:3])
-    assert r.code == 0 and 0.01 <= one <= 0.9 and fifteen <= five <= one, r
-    assert 180 <= sum(int(n) for n in re.search(rb"cpu +(\d+) 0 (\d+)", r.out).groups()) < 600, r
-
-
-def test_an_open_file_shows_what_is_new():
-    """top and its like keep the file open and read it again."""
-    r = run("run", "--memory", "256M", "import os\nf = os.open('/proc/meminfo', os.O_RDONLY)\n"
-            "def free(): return int(os.pread(f, 4096, 0).split(b'MemFree:')[1].split()[0])\n"
-            "a = free(); x = bytearray(100 << 20); print(a - free())")
-    assert r.code == 0 and 50 << 10 < int(r.out) < 150 << 10, r
-
-
 def test_full_disk_does_not_matter():
     r = run("run", "--disk", "1M", "--memory", "256M", "try:\n  f = open('/tmp/f', 'wb', 0)\n  while True: f.write(bytes(4096))\nexcept OSError: pass\n"
             "print(open('/proc/meminfo').readline().split()[1], open('/proc/cpuinfo').read().count('processor'), open('/proc/stat').read().count('cpu'))")
     assert r.code == 0 and r.out.split() == [b"262144", b"1", b"2"], r
-
-
-SEALED = r"""
-import os, ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-def tried(what, f):
-    try: r = f()
-    except OSError as e: return
-    if r != -1: print(what)
-for name in ('meminfo', 'stat', 'loadavg', 'cpuinfo', 'uptime'):
-    p = '/proc/' + name
-    for flags in (os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC): tried('open ' + p, lambda: os.open(p, flags))
-    tried('chmod ' + p, lambda: os.chmod(p, 0o666))
-    tried('unlink ' + p, lambda: os.unlink(p))
-    tried('truncate ' + p, lambda: os.truncate(p, 0))
-    tried('umount ' + p, lambda: libc.umount2(p.encode(), 2))
-    tried('execute ' + p, lambda: os.execv(p, [p]))
-    tried('again ' + p, lambda: os.open('/proc/self/fd/%d' % os.open(p, os.O_RDONLY), os.O_RDWR))
-for pid in (1, os.getppid()):
-    tried('descriptors of init', lambda: os.listdir('/proc/%d/fd' % pid))
-    for n in range(20): tried('descriptor of init', lambda: os.open('/proc/%d/fd/%d' % (pid, n), os.O_RDONLY))
-print([f for f in os.listdir('/') if f in ('meminfo', 'stat', 'cpuinfo')])
-"""
-
-
-def test_files_are_sealed():
-    r = run("run", SEALED)
-    assert r.code == 0 and r.out == b"[]\n", r
-
-
-def test_many_readers_at_once():
-    """Readers wait for pid 1, which goes on serving; a cell that ends meanwhile ends."""
-    flood = "import threading\ndef f():\n  while True: open('/proc/stat').read()\nfor _ in range(60): threading.Thread(target=f, daemon=True).start()\n"
-    r = run("run", flood + "import time, subprocess; time.sleep(0.5)\nfor _ in range(3): subprocess.run(['cat', '/proc/meminfo'], capture_output=True, check=True)\n"
-            "print('served', flush=True); import os; os._exit(0)")
-    assert r.code == 0 and r.out == b"served\n", r
-    d = run_json("run", "--timeout", "1", flood + "import time; time.sleep(100)")
-    assert d["status"] == "timeout" and d["usage"]["wall_ns"] < 20e9, d

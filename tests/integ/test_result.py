@@ -56,6 +56,20 @@ def test_error_status_is_the_programs_own():
     assert (d["status"], d["exit_code"]) == ("error", 1) and "ZeroDivisionError" in d["stderr"]
 
 
+def test_a_program_that_missed_the_network_gets_a_hint():
+    """A fresh cell has none: the message says so, and how a sandbox gets some."""
+    code = "import socket; socket.create_connection(('example.org', 80))"
+    r = run("run", code)
+    assert r.code == 1 and "gaierror" in r.err.decode(), r
+    hint = r.lines()[-1].removeprefix("caisson: ")
+    assert "reaches no host" in hint and "caisson create NAME --egress HOST" in hint, r
+    d = run_json("run", code)
+    assert (d["status"], d["cause"], d["hint"]) == ("error", None, hint) and len(hint) < 255
+    d = run_json("run", "import subprocess, sys; subprocess.run([sys.executable, '-c', %r])" % code)
+    assert (d["status"], d["hint"]) == ("ok", hint)
+    assert "hint" not in run_json("run", "print('Temporary failure in name resolution')") and "hint" not in run_json("run", "1/0")
+
+
 @pytest.mark.parametrize("name", ["SEGV", "KILL", "TERM"])
 def test_signal_status(name):
     r = run("run", "--json", "import os, signal; os.kill(os.getpid(), signal.SIG%s)" % name)

@@ -176,6 +176,17 @@ def test_version_and_help():
     assert b"--lang" in run("help", "run").out and b"--lang" not in run("help", "exec").out
 
 
+@pytest.mark.parametrize("words, expected", [
+    ("caisson serve --allow", {"--allow-host", "--allow-origin", "--allowed-packages"}), ("caisson serve --mcp-", {"--mcp-auth-server", "--mcp-url", "--mcp-config", "--mcp-discover", "--mcp-user"}),
+    ("caisson mcp -- --mem", {"--memory"}), ("caisson policy check x -- --pol", {"--policy"}), ("caisson serve --he", {"--help"}),
+    ("caisson run --mem", {"--memory"}), ("caisson st", {"stop"})])
+def test_bash_completes(words, expected):
+    script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _caisson; printf "%s\\n" "${COMPREPLY[@]}"'
+    completion = ROOT / "dist/completions/caisson.bash"
+    r = subprocess.run(["bash", "-c", script, "bash", completion, *words.split()], env={"PATH": "%s:/usr/bin:/bin" % BIN.parent}, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert set(r.stdout.split()) == expected, r
+
+
 def test_doctor_agrees_with_a_run():
     r = run("doctor")
     assert r.code == 0 and b"cell" in r.out, r

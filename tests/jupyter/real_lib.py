@@ -16,6 +16,7 @@ from suite_lib import INSTALL_SECONDS, NotHere, brought  # noqa: E402
 
 WHERE = BIN.parent / "jupyter-clients"
 LAB = "jupyterlab==4.6.6"
+NBCONVERT = ("nbconvert==7.17.2", "jupyter_server==2.21.1")
 
 
 def run(argv, what, **kw):
@@ -49,6 +50,17 @@ def node():
     for f in HERE.glob("clients/*.mjs"):
         shutil.copy(f, where)
     return where
+
+
+def nbconvert():
+    """The directory of the program `jupyter` with nbconvert and the classes of a gateway's clients."""
+    def install(where):
+        venv.create(where, with_pip=True, clear=False)
+        run([where / "bin/pip", "install", "-q", "--disable-pip-version-check", "--retries=1", "--timeout=20", *NBCONVERT], "pip install nbconvert")
+
+    where = WHERE / "nbconvert"
+    brought(where, HERE / "real_lib.py", install)
+    return where / "bin"
 
 
 def lab():

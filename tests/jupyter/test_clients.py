@@ -11,8 +11,9 @@ import urllib.request
 import pytest
 
 from jupyter_lib import Kernel
-from real_lib import HERE, NotHere, debian, environment, node
+from real_lib import HERE, NotHere, debian, environment, nbconvert, node
 from process import HANG, free_port, wait_until
+from serve_lib import WebSocket
 
 TOKEN = "t" * 64
 
@@ -161,6 +162,48 @@ def test_jupyter_server_with_us_as_gateway(daemon, jupyter_server):
     k.ws.hang_up()
     ask("DELETE", "/api/sessions/" + s["id"])
     assert wait_until(lambda: daemon.get("/api/kernels").json == [])
+
+
+def documented(first, last):
+    """Lines of docs/jupyter.md, from one that begins so to the next one that begins so."""
+    lines = (HERE.parents[1] / "docs/jupyter.md").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(first))
+    return lines[at:at + next(i for i, line in enumerate(lines[at:]) if line.startswith(last)) + 1]
+
+
+def test_the_documented_nbconvert_line(serve, need, tmp_path):
+    """As printed, with the programs of PyPI; only the port is another one."""
+    bin, d = need(nbconvert), serve()
+    cells = [{"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "execution_count": None, "source": "import os\nprint(os.getcwd(), 6 * 7)"}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    script = "\n".join(documented("JUPYTER_GATEWAY_URL=", "  --ExecutePreprocessor")).replace(":8001", ":%d" % d.port)
+    call(["sh", "-ec", "cd %s\n%s" % (tmp_path, script)], environment(tmp_path, PATH="%s:/usr/bin:/bin" % bin))
+    done, = json.loads((tmp_path / "a.nbconvert.ipynb").read_text())["cells"]
+    assert done["outputs"] == [{"name": "stdout", "output_type": "stream", "text": ["/workspace 42\n"]}]
+    assert d.get("/api/kernels").json == [], "it was shut down"
+
+
+def test_the_documented_lines_for_open_webui(serve, tmp_path):
+    """The daemon as printed; then what Open WebUI asks with its variables, by the name of the URL."""
+    token = "w" * 40
+    (tmp_path / "tokens").write_text("webui:%s\n" % token)
+    (tmp_path / "tokens").chmod(0o600)
+    lines = documented("CODE_EXECUTION_ENGINE=", "caisson serve")
+    variables = dict(line.split("=", 1) for line in lines if line.startswith("CODE_"))
+    assert variables["CODE_EXECUTION_ENGINE"] == "jupyter" and variables["CODE_EXECUTION_JUPYTER_AUTH"] == "token"
+    flags = lines[-1].split()[2:]
+    assert flags.pop(0) == "--listen" and flags.pop(0) == "0.0.0.0:8001" and "tokens" in flags
+    d = serve(*[str(tmp_path / "tokens") if f == "tokens" else f for f in flags], listen="0.0.0.0", token=token)
+    host = variables["CODE_EXECUTION_JUPYTER_URL"].removeprefix("http://")
+    query = "?token=" + variables["CODE_EXECUTION_JUPYTER_AUTH_TOKEN"].replace("$TOKEN", token)
+    nobody = {"Authorization": None, "Host": host}
+    r = d.request("POST", "/api/kernels" + query, headers=nobody)
+    assert r.status == 201, r
+    with WebSocket(d, "/api/kernels/%s/channels%s" % (r.json["id"], query), nobody) as ws:
+        assert ws.answer.status == 101, ws.answer
+    assert d.request("DELETE", "/api/kernels/%s%s" % (r.json["id"], query), headers=nobody).status == 204
+    r = d.request("POST", "/api/kernels" + query, headers={**nobody, "Host": "webui.example:8001"})
+    assert r.status == 421 and "--allow-host" in r.error["hint"], r
 
 
 def test_what_open_webui_does(daemon):

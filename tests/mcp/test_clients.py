@@ -46,6 +46,7 @@ def check(seen):
     assert seen["tools"][0] == "execute_code" and "list_files" in seen["tools"]
     assert seen["text"] == "from a cell\n42" and seen["structured"]["result"] == "42" and seen["structured"]["state"] == "kept"
     assert seen["file"] == "1,2" and seen["wrong"] is True
+    assert seen["raised"][0] is False and "ZeroDivisionError" in seen["raised"][1], seen
 
 
 @pytest.mark.parametrize("kind", ["http", "sse", "stdio"])
@@ -118,6 +119,9 @@ def test_mcpo_makes_openapi_of_it(daemon, tmp_path, kind):
             document = wait_until(lambda: fetch(port, "/caisson/openapi.json"))
             assert document and "/execute_python" in document["paths"], (tmp_path / "log").read_text()[-3000:]
             assert fetch(port, "/caisson/execute_python", {"code": "print(6 * 7)"}) in (42, "42\n", "42"), (tmp_path / "log").read_text()[-3000:]
+            # A model behind it sees the exception of a program as a result, and not an error of the server.
+            raised = fetch(port, "/caisson/execute_code", {"session_id": "raises", "code": "def f():\n    return 1 / 0\nprint('before')\nf()"})
+            assert raised and raised.startswith("before\n") and "line 2, in f" in raised and "ZeroDivisionError: division by zero" in raised, raised
         finally:
             p.terminate()
             p.wait(30)

@@ -166,11 +166,13 @@ class Web:
         self.httpd.server_close()
 
 
-def certificate(where, *names):
-    """(certificate, key) for these names or addresses, signed by itself."""
+def certificate(where, *names, by=None):
+    """(certificate, key) for these names or addresses, signed by itself or by another (certificate, key). rustls refuses a server
+    that shows an authority's own certificate, as one that is signed by itself is."""
     cert, key = where / "cert.pem", where / "key.pem"
+    signer = ["-CA", by[0], "-CAkey", by[1], "-addext", "basicConstraints=critical,CA:FALSE"] if by else []
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=" + names[0],
+                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=" + names[0], *signer,
                     "-addext", "subjectAltName=" + ",".join(("IP:" if n[0].isdigit() else "DNS:") + n for n in names)],
                    check=True, capture_output=True, timeout=30)
     return cert, key

@@ -111,13 +111,13 @@ class Hold:
 
 class Index:
     """The files of a directory as an index, and a daemon that installs from it. Below npm/ it is a registry. user: "name:password",
-    which it then requires; then it has TLS."""
+    which it then requires; then it has TLS. tls: (certificate, key), without credentials. how: for the daemon."""
 
-    def __init__(self, where, files, *flags, user=None):
+    def __init__(self, where, files, *flags, user=None, tls=None, **how):
         self.files, self.dns, self.holds = files, Resolver({INDEX: ["127.0.0.1"]}), []
-        tls = certificate(where, INDEX) if user else None
+        tls = certificate(where, INDEX) if user else tls
         self.web = Web(directory=files, before=self.meet, tls=tls, auth=("Basic " + base64.b64encode(user.encode()).decode(),) if user else None)
-        self.url = "%s://%s:%d" % ("https" if user else "http", INDEX, self.web.port)
+        self.url = "%s://%s:%d" % ("https" if tls else "http", INDEX, self.web.port)
         if user:
             flags = ("--egress-ca", tls[0], *flags)
         pages(files)
@@ -125,7 +125,7 @@ class Index:
             registry(files / "npm", self.url + "/npm")
             flags = ("--npm-registry", self.url + "/npm", *flags)
         self.daemon = Daemon(where, "--pool", "1", "--pip-index", self.url.replace("://", "://%s@" % user if user else "://") + "/simple",
-                             "--egress-dns", self.dns.address, *flags)
+                             "--egress-dns", self.dns.address, *flags, **how)
 
     @property
     def asked(self):

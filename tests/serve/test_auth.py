@@ -203,6 +203,34 @@ def test_websocket_needs_a_token(guarded):
         assert w.answer.status == 401, w.answer
 
 
+def test_the_readme_lines_for_other_machines(serve, tmp_path):
+    """As printed, but for the port: the host that they name is served, and the answer to another name says what is missing."""
+    lines = (Path(__file__).resolve().parents[2] / "README.md").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("openssl rand"))
+    subprocess.run(["sh", "-ec", lines[at]], cwd=tmp_path, check=True, timeout=HANG)
+    words = lines[at + 1].split()
+    assert words[:3] == ["build/caisson", "serve", "--listen"] and words[3] == "0.0.0.0:8001", words
+    d = serve(*[tmp_path / w if w == "tokens" else w for w in words[4:]], listen="0.0.0.0", token=(tmp_path / "tokens").read_text().strip().split(":")[1])
+    assert d.get("/sessions", headers={"Host": "box.example:8001"}).status == 200
+    r = d.get("/sessions", headers={"Host": "other.example:8001"})
+    assert (r.status, r.code) == (421, "forbidden_host") and "--allow-host NAME" in r.error["hint"], r
+
+
+def test_a_daemon_without_tokens_refuses_every_token(daemon, short_dir, serve):
+    """Its sender means another daemon, or believes to be somebody else than the user who is served."""
+    for headers in ({"Authorization": "Bearer " + ALICE}, {"Authorization": "token x"}, {"X-API-Key": "x"}):
+        r = daemon.get("/sessions", headers=headers)
+        assert (r.status, r.code) == (401, "unauthorized") and "this daemon has no tokens" in r.error["message"], (headers, r)
+        assert daemon.get("/health", headers=headers).status == 200, "nobody needs a token for it"
+    with WebSocket(daemon, headers={"X-API-Key": "x"}) as w:
+        assert w.answer.status == 401, w.answer
+    for headers in ({"Authorization": "token "}, {"Authorization": "Bearer"}, {"X-API-Key": ""}, {"Authorization": "Basic eDp5"}):
+        assert daemon.get("/sessions", headers=headers).status == 200, headers  # of clients that have no token
+    serve(socket=short_dir / "s")
+    r = subprocess.run([BIN, "ps"], env=clean_env(CAISSON_SOCKET=str(short_dir / "s"), CAISSON_TOKEN=ALICE), capture_output=True, text=True, timeout=HANG)
+    assert r.returncode == 4 and "has no tokens (leave out --token-file, and unset" in r.stderr, r
+
+
 def test_brute_force_gets_429(guessed):
     answers = []
     while len(answers) < 12 or len(answers) < 100 and answers[-1].status != 429:  # a slow client has regained some of its attempts

@@ -111,6 +111,16 @@ def test_tls(serve, tmp_path):
     assert r.code == 3
     one_line(r, "no safe connection", "--ca-file")
     cli.ok("rm", "tls")
+    # http:// to a port with TLS, and the reverse
+    r = Cli(CAISSON_URL="http://127.0.0.1:%d" % d.port)("ps")
+    assert r.code == 7
+    one_line(r, "this port speaks HTTPS", "https://")
+    a = d.request("POST", "/execute", {"code": "#" * 100000})
+    assert a.status == 400 and a.error["code"] == "https_required", a
+    plain = serve()
+    r = Cli(CAISSON_URL="https://127.0.0.1:%d" % plain.port)("ps")
+    assert r.code == 3
+    one_line(r, "no safe connection", "http://")
 
 
 @needs_root

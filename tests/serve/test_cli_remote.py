@@ -6,6 +6,7 @@ The real programs on both sides, judged by bytes, exit codes and lines of output
 import hashlib
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -73,11 +74,23 @@ def test_create_list_remove(cli):
         cli("rm", "-f", a, b)
 
 
+def test_create_makes_a_name(cli):
+    names = [cli.ok("create").out.decode().strip(), cli.ok("create", "--label", "a=b", "--json").json["name"]]
+    try:
+        assert all(re.fullmatch("box-[0-9a-f]{8}", n) for n in names) and names[0] != names[1], names
+        assert cli.ok("run", "--name", names[0], "1 + 1").out == b"2\n"
+    finally:
+        cli("rm", *names)
+    r = cli("new")
+    assert r.code == 125
+    one_line(r, "did you mean 'create'?")
+
+
 def test_create_again(cli, box):
     assert cli.ok("create", box).out == box.encode() + b"\n"
     r = cli("create", box, "--memory", "64M")
     assert r.code == 6
-    one_line(r, "another spec")
+    one_line(r, "another value of --memory")
 
 
 def test_pages(cli):
@@ -452,17 +465,31 @@ def test_logs_follow(cli, box):
 
 
 def test_top_once(cli, box):
-    r = cli.ok("top")
-    assert r.out.decode().splitlines()[0].split()[:3] == ["NAME", "STATE", "CPU"] and box in r.out.decode()
+    """Memory and processes are those of now; the peak stays."""
+    def row():
+        titles, *rows = [re.split(r"  +", line) for line in cli.ok("top").out.decode().splitlines()]
+        assert titles == ["NAME", "STATE", "CPU", "CPU TIME", "MEMORY", "PEAK", "LIMIT", "PIDS", "RUNS", "WAITING", "IDLE"]
+        return dict(zip(titles, next(r for r in rows if r[0] == box)))
+
+    def mib(text):
+        number, unit = text.split()
+        return float(number) * {"KiB": 1 / 1024, "MiB": 1}[unit]
+
+    cli.ok("run", "--name", box, "import subprocess; p = [subprocess.Popen(['sleep', '600']) for i in range(3)]; x = bytearray(100 << 20)")
+    big = row()
+    assert mib(big["MEMORY"]) > 100 and int(big["PIDS"]) >= 4, big
+    cli.ok("run", "--name", box, "del x; [(one.kill(), one.wait()) for one in p]; None")
+    small = row()
+    assert mib(small["MEMORY"]) < 90 and mib(small["PEAK"]) > 100 and int(small["PIDS"]) == int(big["PIDS"]) - 3, (big, small)
     mine = next(s for s in cli.ok("top", "--json").json["sandboxes"] if s["name"] == box)
-    assert "usage" in mine and "receipt" in mine
+    assert 0 < mine["usage"]["memory"] < mine["usage"]["memory_peak"] and "receipt" in mine
 
 
 # ---- used wrongly -----------------------------------------------------------------------------------------
 
 
 def test_wrong_use(cli):
-    cases = [(["create"], "caisson create NAME"), (["create", "a", "b"], "too many"), (["create", "a/b"], "invalid sandbox name"),
+    cases = [(["create", "a", "b"], "too many"), (["create", "a/b"], "invalid sandbox name"),
              (["create", "x", "--memory", "1.5"], "--memory"), (["create", "x", "--memory", "100K"], "whole number of MiB"),
              (["ps", "x"], "too many"), (["ps", "--nonsense"], "unknown option"), (["rm"], "something is missing"),
              (["exec", "--name", "x"], "something is missing"), (["run", "--name", "x"], "nothing to run"),
@@ -476,6 +503,37 @@ def test_wrong_use(cli):
         assert r.out == b"", r
     r = cli("logs", "-f", "--json", "x")
     assert r.code == 125 and "do not go together" in r.json["error"]["message"] and r.err == b"", "the error is not JSON"
+
+
+def test_errors_speak_of_commands_and_name_the_thing(cli, box, tmp_path):
+    """The daemon's errors name requests and their fields; the command says the same in its own words."""
+    gone, here = unique("gone"), str(tmp_path / "here")
+    for args, code, words in (
+            (["cp", box + ":no.txt", here], 5, [box + ":no.txt: there is no such file"]), (["cp", here, box + ":x"], 125, [here + ": No such file"]),
+            (["cp", box + ":no.txt", "/nonexistent/x"], 5, [box + ":no.txt"]), (["cp", "/etc/hostname", box + ":/etc/x"], 4, [box + ":/etc/x: "]),
+            (["cp", "/etc/hostname", box + ":/no/x"], 5, [box + ":/no/x"]),
+            (["create", box, "--memory", "256M", "--label", "a=b"], 6, ["value of --memory, labels"]),
+            (["create", "--name", gone], 125, ["caisson create NAME"]),
+            (["create", gone, "--memory", "1"], 125, ["a number without a unit", "bytes"]), (["create", gone, "--memory", "1M"], 7, ["--memory in MiB must be between 16 and"]),
+            (["create", gone, "--memory", "900T"], 7, ["--memory in MiB"]), (["create", gone, "--memory", "1023G"], 7, ["this machine has less memory: ", " MiB"]),
+            (["create", gone, "--workspace", "none-such"], 5, ["'none-such'", "caisson workspace create NAME"]), (["create", gone, "--image", "no:1"], 7, ["caisson image pull"]),
+            (["workspace", "rm", "none-such"], 5, ["'none-such'", "caisson workspace ls"]), (["port", box, "9", "--close"], 5, ["port 9", "'caisson port NAME PORT'"]),
+            (["run", "--name", box, "bytearray(1 << 31)"], 137, ["more --memory ('caisson create')"]),
+            (["run", "--name", box, "import socket; socket.create_connection(('example.org', 80))"], 1, ["'caisson net NAME --egress HOST'"])):
+        r = cli(*args)
+        text = r.err.decode()
+        assert r.code == code and all(w in text for w in words), (args, r)
+        assert not re.search(r"(GET|POST|PUT|DELETE) /|/v1/|_mib|_seconds|create_sandbox", text), (args, r)
+
+
+def test_a_file_of_another_language(cli, box, tmp_path):
+    (tmp_path / "a.rb").write_text("puts 1")
+    for verb in (["run"], ["run", "--name", box]):
+        r = cli(*verb, str(tmp_path / "a.rb"))
+        assert r.code == 125
+        one_line(r, "a.rb: by its suffix it is Ruby", "python, bash, javascript and r", "--lang", "caisson exec")
+    (tmp_path / "b.rb").write_text("print(2)")
+    assert cli.ok("run", "--name", box, "--lang", "python", str(tmp_path / "b.rb")).out == b"2\n"
 
 
 def test_refused_by_the_daemon(cli):

@@ -42,6 +42,29 @@ def test_shell(cli, box, daemon):
     assert wait_until(lambda: not daemon.named("sleep") and not daemon.named("bash"))
 
 
+def test_shell_prompt(cli, box):
+    """The sandbox and the directory, also where the image has a prompt with its host name; another prompt stays."""
+    name = box.encode()
+    with Terminal(cli, "shell", box) as t:
+        t.until(name + rb":/workspace\$ ")
+        t.type(b"cd /tmp\n")
+        t.until(name + rb":/tmp\$ ")
+        t.type(b"bash -i\n")  # a shell in the shell
+        t.until(name + rb":/tmp\$ ")
+        t.type(b"printf '%s\\n' 'PS1=\"\\u@\\h:\\w\\$ \"' >~/.bashrc; exit\n")
+        t.until(name + rb":/tmp\$ ")
+        t.type(b"exit\n")
+        assert t.end() == 0
+    with Terminal(cli, "shell", box) as t:
+        t.until(name + rb":/workspace\$ ")
+        t.type(b"echo \"PS1='mine> '\" >~/.bashrc; exit\n")
+        assert t.end() == 0
+    with Terminal(cli, "shell", box) as t:
+        t.until(rb"mine> ")
+    with Terminal(cli, "shell", box, "-e", "PS1=given> ", "--", "bash", "--norc") as t:
+        t.until(rb"given> ")
+
+
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV])
 def test_terminal_is_restored(cli, box, daemon, sig):
     with Terminal(cli, "shell", box) as t:
@@ -64,9 +87,11 @@ def test_shell_and_a_sandbox_that_goes(cli, box):
 
 def test_shell_program_and_pipe(cli, box):
     r = cli("shell", box, "-w", "/tmp", "-e", "A=b", "--", "sh", "-c", "pwd; echo $A; tty; exit 5")
-    assert r.code == 5 and r.out == b"/tmp\r\nb\r\n/dev/pts/0\r\n"
+    assert r.code == 5 and r.out == b"/tmp\nb\nnot a tty\n"
     r = cli("shell", box, input=b"echo from a pi''pe\nexit 6\n")
-    assert r.code == 6 and b"from a pipe\r\n" in r.out
+    assert r.code == 6 and r.out == b"from a pipe\n", r
+    for _ in range(10):  # the end of the input is never lost
+        assert cli("shell", box, input=b"").code == 0
     r = cli("shell", box, "--", "nosuchprogram")
     assert r.code == 127
     one_line(r)

@@ -31,6 +31,10 @@ def test_memory_and_functions_outlive_the_sandbox(daemon, project):
         assert box.about()["spec"]["servers"] == [] and box.about()["spec"]["project"] == project
         assert out(box, "print(save_memory('the plan', {'steps': [1, 2]}, metadata={'by': 'me'}))") == "Memory 'the plan' saved.\n"
         assert out(box, "import math\ndef area(r):\n    return round(math.pi * r * r, 2)\nprint(save_tool(area))").startswith("Tool 'area' saved.")
+        assert "def area" in box.shell("cat /projects/user_tools.py")["stdout"], "what was saved here is seen here"
+        out(box, "@save_tool\ndef brief(n): return n")
+        assert out(box, "print(brief(7), delete_tool('brief'))") == "7 Tool 'brief' deleted.\n"
+        assert "brief" not in box.shell("cat /projects/user_tools.py")["stdout"]
         created = out(box, "print(get_memory_info('the plan')['created_at'])")
         assert '"steps"' in box.shell("cat /projects/memory/the_plan.json")["stdout"]
     with Box(daemon, servers=[], project=project) as box:

@@ -172,7 +172,9 @@ def test_pip_install_fields(daemon, body):
 def test_oversized_body(serve):
     d = serve("--max-body", "64K")
     big = json.dumps({"code": "#" * 70000}).encode()
-    refused(d.post("/execute", big), 413, "payload_too_large")
+    r = d.post("/execute", big)
+    refused(r, 413, "payload_too_large")
+    assert "at most 65536 bytes (--max-body)" in r.error["message"] and "/files" in r.error["hint"], r
     assert d.execute("#" * 60000)["success"]
 
 

@@ -273,6 +273,7 @@ def test_specs(daemon, all_of_it):
     for op in only(all_of_it, "create_sandbox", "run_python", "run_shell"):
         is_refused(op.call(daemon, {**op.good(), "workspace": "none-such"}), 404, "no_such_workspace")
     is_refused(all_of_it["execute"].call(daemon, {"code": "1", "image": "other"}), 422, "image_unavailable")
+    is_refused(all_of_it["execute"].call(daemon, {"code": "1", "servers": ["x"]}), 422, "not_supported")
     with Box(daemon) as box:
         is_refused(all_of_it["create_sandbox"].call(daemon, {"name": box.name, "pids": 99}), 409, "spec_conflict")
         is_refused(all_of_it["execute"].call(daemon, {"code": "1", "session_id": box.name, "image": "other"}), 409, "spec_conflict")

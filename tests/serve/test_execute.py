@@ -14,7 +14,7 @@ from process import HANG, SLOW, call_yourself, status_of, unique, wait_until
 from serve_lib import check_schema, parallel
 from wire_lib import started_with
 
-KEYS = {"status", "exit_code", "signal", "cause", "limits_hit", "usage", "success", "stdout", "stderr", "truncated",
+KEYS = {"status", "exit_code", "signal", "cause", "limits_hit", "usage", "ok", "success", "stdout", "stderr", "truncated",
         "stdout_bytes", "stderr_bytes", "execution_time", "result", "displays", "error", "state", "files", "epoch", "session_id",
         "language", "execution_id"}
 USAGE = {"wall_ns", "cpu_ns", "memory_peak", "pids_peak", "disk_used", "stdout_bytes", "stderr_bytes", "throttled_ns"}
@@ -103,7 +103,7 @@ def whole(daemon, d):
     assert set(d["usage"]) == USAGE
     doc = document(daemon)
     assert check_schema(d, doc["components"]["schemas"]["ExecuteResult"], doc) == []
-    assert d["success"] == (d["status"] == "ok") == (d["exit_code"] == 0)
+    assert d["ok"] == d["success"] == (d["status"] == "ok") == (d["exit_code"] == 0)
     assert d["usage"]["stdout_bytes"] == d["stdout_bytes"] and d["usage"]["stderr_bytes"] == d["stderr_bytes"]
     assert abs(d["usage"]["wall_ns"] / 1e9 - d["execution_time"]) < 0.001
     return d

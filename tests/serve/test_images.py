@@ -25,7 +25,7 @@ def make_store(path):
     python = s.layer(python_layer)
     s.py_layers = [base, python]
     s.py = s.add(PY, [base, python, s.layer({"etc/which": "first"})], Env=["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "COLOUR=blue"])
-    s.small = s.add(BASH, [base], Env=["PATH=/bin", "COLOUR=red"])
+    s.small = s.add(BASH, [base], Env=["PATH=/bin", "COLOUR=red", "NODE_OPTIONS=--no-warnings"])
     return s
 
 
@@ -153,7 +153,9 @@ def test_commands_have_the_environment_of_the_image(d):
     assert r.status == 200, r
     lines = set(r.json["stdout"].splitlines())
     path = "PATH=/packages/tools/bin:/bin:/home/agent/.local/bin:/packages/tools/last"
-    assert {path, "COLOUR=red", "MINE=1", "HOME=/home/agent"} <= lines, lines
+    assert {path, "COLOUR=red", "MINE=1", "HOME=/home/agent", "NODE_OPTIONS=--require=/etc/caisson-node.js --no-warnings"} <= lines, lines
+    r = d.post("/v1/sandboxes/%s/exec" % name, {"cmd": "bash", "args": ["-c", "read -r line </etc/caisson-node.js && echo $line"]})
+    assert r.json["stdout"].startswith("// SPDX"), r
 
 
 def test_image_that_is_not_there(d):

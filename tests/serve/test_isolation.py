@@ -28,6 +28,7 @@ ENVIRONMENT = {"PATH": TOOLS + "/bin:/usr/local/bin:/usr/bin:/bin:/home/agent/.l
 TUNING = {"PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg", "MPLCONFIGDIR": None,
           "PYTHONPATH": TOOLS + "/lib", "PIP_RETRIES": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1", "UV_HTTP_RETRIES": "1",
           "NPM_CONFIG_FETCH_RETRY_MINTIMEOUT": "100", "NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT": "500", "NPM_CONFIG_UPDATE_NOTIFIER": "false",
+          "NODE_OPTIONS": "--require=/etc/caisson-node.js",
           "MATPLOTLIBRC": None, "PWD": "/workspace", "SHLVL": None, "_": None, "OLDPWD": None}
 
 

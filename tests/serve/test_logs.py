@@ -117,6 +117,8 @@ def test_log_level_variable(serve, level, request_line):
         one_line(d, id)
     else:
         assert d.log("request") == [] and d.log("execution") == []
+    for event in ("sandbox_create", "cell_ready", "execution_begin", "cell_end"):
+        assert wait_until(lambda: d.log(event)) if level == "DEBUG" else not d.log(event), event
 
 
 def test_bad_log_level(serve):

@@ -206,6 +206,17 @@ def test_alone(alone, short_dir):
     assert wait_until(lambda: left(short_dir) == []), left(short_dir)
 
 
+@pytest.mark.parametrize("variable", ["LOG_LEVEL", "CAISSON_LOG_LEVEL"])
+def test_alone_with_a_log(alone, short_dir, variable):
+    """The host shows it: stderr of its server."""
+    with Pipes("--", "--pool", "0", env={**alone, variable: "DEBUG"}) as p:
+        p.hello()
+        assert p.call(code("1", unique(), 1))["result"]["isError"] is False
+        assert wait_until(lambda: b"execution_begin" in p.said and b"mcp_tool" in p.said), p.said
+        assert p.end() == 0
+    assert wait_until(lambda: left(short_dir) == []), left(short_dir)
+
+
 def test_alone_with_options(alone, short_dir):
     with Pipes("--tools", "execute_python", "--", "--memory", "64M", "--pool", "0", env=alone) as p:
         p.hello()

@@ -56,7 +56,7 @@ def test_default_tools_are_few_and_described(client):
 
 def test_seeds_fields(client):
     tools = client.tools()
-    assert tools["execute_code"]["inputSchema"]["required"] == ["session_id", "language", "code"]
+    assert tools["execute_code"]["inputSchema"]["required"] == ["session_id", "code"]
     assert set(tools["execute_python"]["inputSchema"]["properties"]) == {"code", "timeout"}
     assert set(tools["list_files"]["inputSchema"]["properties"]) >= {"session_id", "path"}
 
@@ -75,7 +75,17 @@ def test_variables_are_kept(client, session):
 def test_python_once_keeps_nothing(client):
     assert not client.tool("execute_python", code="y = 1")["isError"]
     r = client.tool("execute_python", code="y")
-    assert r["isError"] and "NameError" in text(r) and r["structuredContent"]["exit_code"] == 1
+    assert not r["isError"] and "NameError" in text(r) and r["structuredContent"]["exit_code"] == 1 and r["structuredContent"]["ok"] is False
+
+
+def test_the_same_words_on_every_wire(client, session):
+    """Without a language it is python, everywhere."""
+    for code, ok in (("6 * 7", True), ("1 / 0", False), ("import sys; sys.exit(2)", False)):
+        d = client.daemon
+        for r in (d.post("/execute", {"code": code}).json, d.post("/v1/run_python", {"code": code}).json,
+                  client.tool("execute_code", session_id=session, code=code)["structuredContent"], client.tool("execute_python", code=code)["structuredContent"],
+                  d.post("/v1/run_shell", {"script": "exit %d" % (not ok)}).json):
+            assert (r["ok"], r["success"], r["status"], r["exit_code"] == 0) == (ok, ok, "ok" if ok else "error", ok), r
 
 
 def test_shell_keeps_its_directory(client, session):
@@ -93,7 +103,7 @@ def test_error_has_cause_and_hint(client):
 def test_lost_state_is_reported(client, session):
     client.tool("execute_code", session_id=session, language="python", code="x = 1")
     r = client.tool("execute_code", session_id=session, language="python", code="import os; os._exit(3)")
-    assert r["isError"] and r["structuredContent"]["state"] == "reset" and "variables" in text(r)
+    assert not r["isError"] and r["structuredContent"]["state"] == "reset" and "variables" in text(r)
 
 
 def test_pictures_are_pictures(client):
@@ -496,9 +506,10 @@ def test_updates_replace_what_was_displayed(client, session):
 @pytest.mark.parametrize("tool, code, number", [("run_shell", "pwd; (exit 3)", 3), ("execute_code", "import sys; sys.exit(4)", 4),
                                                 ("execute_code", "import os; os._exit(9)", 9), ("execute_code", "1 / 0", 1)])
 def test_the_text_of_a_failure_has_the_exit_code(client, session, tool, code, number):
+    """It is a result, not an error of the tool: the client shows it."""
     more = {"command": code} if tool == "run_shell" else {"language": "python", "code": code}
     r = client.tool(tool, session_id=session, **more)
-    assert r["isError"] and "exit code %d]" % number in text(r) and r["structuredContent"]["exit_code"] == number
+    assert not r["isError"] and "exit code %d]" % number in text(r) and r["structuredContent"]["exit_code"] == number
 
 
 def test_losses_are_reported_as_they_are(everything):

@@ -29,7 +29,7 @@ def index(tmp_path_factory):
     tarball(files / "npm", "grown", "1.1.0", dependencies={"scripted": "^1.0.0"}, bin={"grow": "grow.js"},
             files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
     tarball(files / "npm", "scripted", scripts={"postinstall": "node ran.js"},
-            files={"ran.js": "require('fs').writeFileSync('ran', '')\n", "index.js": "module.exports = require('fs').existsSync(__dirname + '/ran')\n"})
+            files={"ran.js": "require('fs').writeFileSync('ran', process.env.npm_config_nodedir || '')\n", "index.js": "module.exports = require('fs').existsSync(__dirname + '/ran')\n"})
     i = Index(tmp_path_factory.mktemp("index"), files, "--blocked-packages", "evil,os")
     yield i
     i.close()
@@ -155,6 +155,9 @@ def test_javascript_with_scripts_where_the_operator_allows_them(index, tmp_path)
             assert r.status == 200 and r.json["packages"][0]["built"], r
             r = box.post("/execute", {"code": "console.log(require('scripted'))", "language": "javascript"}).json
             assert r["stdout"] == "true\n", r
+            r = box.shell("echo $(dirname $(dirname $(readlink -f $(which node)))); cat $NODE_PATH/scripted/ran; echo; ls /usr/include/node/node.h")
+            prefix, *headers = r["stdout"].split()
+            assert headers == ([prefix, "/usr/include/node/node.h"] if r["exit_code"] == 0 else []), "where node-gyp finds the headers"
     finally:
         i.close()
 
@@ -169,6 +172,16 @@ def test_refused_before_anything_is_fetched(index, wish, status, code, word):
     r = install(index.daemon, wish)
     assert (r.status, r.error["code"]) == (status, code) and word in r.error["message"], r
     assert len(index.asked) == before
+
+
+def test_a_blocked_requirement_counts_as_blocked(index):
+    """A package of the closure, which the rules see only when the fetcher has resolved the request."""
+    outcomes = lambda: {k: v for k, v in index.daemon.metrics().items() if k.startswith("sandbox_package_installs_total")}
+    before = outcomes()
+    r = install(index.daemon, "top")
+    assert (r.status, r.error["code"]) == (403, "package_blocked") and "'evil'" in r.error["message"], r
+    blocked = 'sandbox_package_installs_total{outcome="blocked"}'
+    assert outcomes() == {**before, blocked: before.get(blocked, 0) + 1}
 
 
 def test_a_language_without_packages(index):

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from box_lib import Box
+from egress_lib import certificate
+from integ_lib import needs_root
 from layers_lib import SMALL, Store, copy_in, libraries, programs_layer, python_layer
-from package_lib import Index, install, sdist, tarball, trees, wheel
+from package_lib import INDEX, Index, install, sdist, tarball, trees, wheel
 from process import HANG, wait_until
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -67,6 +69,7 @@ def store():
     numlib = own("numlib", compiled=b"\x7fELF")
     s.add("docker.io/library/science:1", [s.base, s.python, s.pip, s.layer(
         numlib, own("framelib", compiled=b"\x7fELF\0numlib.core\0"), own("plotlib", ["numlib<2"]), own("reader", ["numlib"], b"\x7fELF\0xnumlib\0"))], Env=[PATH])
+    s.add("docker.io/library/arrows:1", [s.base, s.python, s.pip, s.layer(own("numpy"), own("pandas", ["numpy<2"]))], Env=[PATH])
     s.add("docker.io/library/stuck:1", [s.base, s.python, s.pip, s.layer(numlib, own("lonely", compiled=b"\x7fELF\0numlib\0"))], Env=[PATH])
     yield s
     shutil.rmtree(path, ignore_errors=True)
@@ -82,6 +85,8 @@ def index(store, tmp_path_factory):
     wheel(files, "numlib", "2.0")
     for name in ("framelib", "plotlib"):
         wheel(files, name, "2.0", requires=["numlib>=2"])
+    for name, version in (("pyarrow", "25.0.1"), ("pyarrow", "26.0.0"), ("numpy", "2.4"), ("pandas", "3.0")):
+        wheel(files, name, version)
     tarball(files / "npm", "grown", "1.1.0", bin={"grow": "grow.js"}, files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
     tarball(files / "npm", "app", dependencies={"helper": "^2.0.0"}, files={"index.js": "module.exports = 'app with ' + require('helper')\n"})
     tarball(files / "npm", "helper", "2.0.0")
@@ -203,6 +208,15 @@ def test_packages_of_the_image_that_would_break_come_along(index):
         assert other.exec("python3", "-c", "import numlib, plotlib; print(numlib.VERSION, plotlib.VERSION)")["stdout"] == "2.0 2.0\n"
 
 
+def test_what_the_metadata_does_not_tell(index):
+    """pyarrow does not require numpy, and since version 26 does not load beside one before 2.0."""
+    with Box(index.daemon, image="arrows:1") as box:
+        assert origins(box.post("/packages", {"packages": ["pyarrow==25.0.1"]})) == {"pyarrow": ("25.0.1", "installed")}
+    with Box(index.daemon, image="arrows:1") as box:
+        r = box.post("/packages", {"packages": ["pyarrow"]})
+        assert origins(r) == {"pyarrow": ("26.0.0", "installed"), "numpy": ("2.4", "installed"), "pandas": ("3.0", "installed")}, r
+
+
 def test_package_of_the_image_that_no_version_can_follow(index):
     before = trees(index.daemon)
     with Box(index.daemon, image="stuck:1") as box:
@@ -313,5 +327,42 @@ def test_a_store_that_did_not_note_images(store, tmp_path):
         with Box(d) as host, Box(d, image="two:1") as two:
             assert add(host, "homemade") and not add(two, "homemade")
             assert (said(host), said(two)) == ("host", "two")
+    finally:
+        i.close()
+
+
+# ---- certificates ---------------------------------------------------------------------------------------------------
+
+BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
+TRUSTS = 'mount --bind "$0" %s && exec "$@"' % BUNDLE  # in a mount namespace of the daemon's own
+
+
+@needs_root
+@pytest.mark.skipif(not os.path.exists(BUNDLE), reason="the certificates of this machine are not in " + BUNDLE)
+@pytest.mark.parametrize("trusted_by", ["machine", "image", "nobody"])
+def test_certificates_of_the_machine_and_of_the_image_are_trusted(store, tmp_path, trusted_by):
+    """The index has a certificate that is not public, as behind a proxy that inspects TLS. The image two:1 has no certificates."""
+    files, good, bad = tmp_path / "files", tmp_path / "good", tmp_path / "bad"
+    for d in (files, good, bad):
+        d.mkdir()
+    wheel(files, "plain")
+    tarball(files / "npm", "grown")
+    authority, strange = certificate(good, "authority.test"), certificate(bad, "authority.test")
+    tls = certificate(tmp_path, INDEX, by=authority)
+    images = [("two:1", "python", "plain")]
+    if trusted_by == "image":
+        store.add("docker.io/library/wary:1", [store.base, store.python, store.pip, store.layer({BUNDLE: authority[0].read_text()})], Env=[PATH])
+        images = [("wary:1", "python", "plain")]
+    images += [("host", "python", "plain"), ("host", "javascript", "grown")] if trusted_by == "machine" else []
+    wrapper = ("unshare", "-m", "sh", "-c", TRUSTS, (authority if trusted_by == "machine" else strange)[0])
+    i = Index(tmp_path, files, "--image-store", str(store.path), tls=tls, wrapper=wrapper)
+    try:
+        for image, language, package in images:
+            with Box(i.daemon, **({} if image == "host" else {"image": image})) as box:
+                r = box.post("/packages", {"packages": [package], "language": language})
+                if trusted_by == "nobody":
+                    assert r.code == "index_unavailable" and "certificate" in r.error["message"], r
+                else:
+                    assert r.status == 200, (image, language, r.body)
     finally:
         i.close()

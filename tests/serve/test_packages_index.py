@@ -211,6 +211,8 @@ def test_credentials_need_encryption(tmp_path, world):
     said = fails(tmp_path, CAISSON_NPM_REGISTRY=url)
     assert "CAISSON_NPM_REGISTRY" in said and "not encrypted" in said and USER not in said, said
     assert "not the address of an index" in fails(tmp_path, "--pip-index", "pypi.org")
+    assert "as in https://pypi.org/simple; without it, the index of this machine's pip is used" in fails(tmp_path, "--pip-index", "pypi")
+    assert "as in https://registry.npmjs.org; without it, the index of this machine's npm is used" in fails(tmp_path, "--npm-registry", "npm")
     with serve(tmp_path, world, PIP_INDEX_URL=url) as d:
         r = install(d, "alpha")
         assert (r.status, r.error["code"]) == (501, "not_configured"), r

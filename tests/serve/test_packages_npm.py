@@ -21,6 +21,7 @@ def index(tmp_path_factory):
     tarball(npm, "for-here", os=["!win32"], cpu=["any"])
     tarball(npm, "renamed", dependencies={"honest": "npm:evil@^1.0.0"})
     tarball(npm, "evil")
+    tarball(npm, "OldName")
     tarball(npm, "modern", type="module", exports={"import": "./index.mjs"}, files={"index.mjs": "export const how = 'imported'\n"})
     i = Index(tmp_path_factory.mktemp("index"), files, "--blocked-packages", "evil", "--package-count", "2")
     yield i
@@ -52,6 +53,15 @@ def test_only_packages_for_this_system_count(index):
 def test_a_package_under_another_name_is_judged_by_its_own(index):
     r = ask(index, "renamed")
     assert (r.status, r.error["code"]) == (403, "package_blocked") and "'evil'" in r.error["message"], r
+
+
+def test_a_name_keeps_its_capitals(index):
+    """Old packages of npm have them, and another package may have the same name in small letters."""
+    with Box(index.daemon) as box:
+        r = box.post("/packages", {"packages": ["OldName"], "language": "javascript"})
+        assert r.status == 200 and [p["name"] for p in r.json["packages"]] == ["OldName"], r
+        assert box.post("/execute", {"code": "require('OldName')", "language": "javascript"}).json["result"]["text/plain"] == "'1.0.0'"
+    assert ask(index, "oldname").status == 404
 
 
 def test_imported_by_code(index):

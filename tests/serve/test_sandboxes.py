@@ -46,7 +46,7 @@ def test_what_a_new_one_says(daemon):
     one = daemon.get("%s/%s" % (V1, s["name"])).json
     assert one["receipt"]["enforced"] is True and one["receipt"]["missing"] == [], one["receipt"]
     assert one["receipt"]["namespaces"]["user"]["cell"] != one["receipt"]["namespaces"]["user"]["host"]
-    assert set(one["usage"]) == {"cpu_seconds", "memory_peak", "pids_peak"}
+    assert set(one["usage"]) == {"cpu_seconds", "memory", "memory_peak", "pids_peak"}
     assert "s3cret-value" not in json.dumps(one) and "s3cret-value" not in daemon.log_text()
     assert daemon.request("DELETE", "%s/%s" % (V1, s["name"])).status == 204
 
@@ -73,7 +73,10 @@ def test_the_same_name_is_the_same_sandbox(daemon, box):
     for other in ({"memory_mib": 256}, {"labels": {"a": "b"}}, {"env": {"A": "b"}}, {"cpus": 0.5}, {"oom": "sandbox"}, {"idle_seconds": 7},
                   {"egress": ["example.com"]}):
         e = daemon.post(V1, {"name": box, **other})
-        assert e.status == 409 and e.error["code"] == "spec_conflict" and e.error["field"] == "name", e
+        field, = other
+        assert e.status == 409 and e.error["code"] == "spec_conflict" and e.error["field"] == field and e.error["message"].endswith("value of " + field), e
+    e = daemon.post(V1, {"name": box, "pids": 99, "labels": {"a": "b"}}).error
+    assert e["field"] == "pids" and e["message"].endswith("value of pids, labels"), e
 
 
 def test_limits_are_those_of_the_spec(daemon):

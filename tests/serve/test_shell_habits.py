@@ -11,9 +11,11 @@ import time
 import pytest
 
 from box_lib import Box
+from jupyter_lib import Kernel
 from mcp_lib import Modern
 from package_lib import Index, tarball, wheel
 from process import BIN
+from serve_lib import Stream, WebSocket
 from test_adopt import kill_front
 
 QUICK = 15  # seconds: less than any installer's retries, which take a minute and more
@@ -134,6 +136,15 @@ def test_the_programs_of_the_image_still_run(index):
         assert not lines[4].startswith("/packages"), r
 
 
+def test_pip_lists_what_is_installed_and_what_the_image_has(index):
+    """GET .../packages has those of the image that requests use; the whole list is pip's own."""
+    with Box(index.daemon) as box:
+        assert box.post("/packages", {"packages": ["habit"]}).status == 200
+        assert {p["name"] for p in box.get("/packages").json["packages"]} == {"habit"}
+        listed = {p["name"] for p in json.loads(box.shell("pip list --format json 2>/dev/null")["stdout"])}
+        assert {"habit", "pip"} <= listed, listed
+
+
 # ---- answers in one line --------------------------------------------------------------------------------------------
 
 
@@ -156,7 +167,7 @@ def test_what_cannot_work_says_what_does(index, command, words):
 def test_nothing_waits_for_a_name_that_cannot_be_resolved(index):
     """The image's own programs, by their paths."""
     with Box(index.daemon) as box:
-        for script in ("npm=$(ls /usr/local/bin/npm /usr/bin/npm 2>/dev/null | head -1); $npm install left-pad", "python3 -I -m pip install requests",
+        for script in ("npm=$(ls /usr/local/bin/npm /usr/bin/npm 2>/dev/null | head -1); $npm install left-pad", "python3 -I -m pip install caisson-absent",
                        "curl -sS https://example.org/", "python3 -c 'import urllib.request as u; u.urlopen(\"http://example.org\")'",
                        "node -e 'require(\"https\").get(\"https://example.org\")'"):
             began = time.monotonic()
@@ -188,6 +199,10 @@ def test_every_wire_has_the_hint(index):
     hint = r["hint"]
     assert len(hint) < 255 and "\n" not in hint and "--" not in hint
     assert d.post("/v1/run_python", {"code": CODE}).json["hint"] == hint
+    with Stream(d, {"code": CODE, "stream": True}) as stream:
+        assert stream.all()[-1][1]["hint"] == hint
+    with WebSocket(d) as ws:
+        assert ws.run(CODE)["hint"] == hint
     with Box(d) as box:
         assert box.post("/execute", {"code": CODE}).json["hint"] == hint
         assert box.exec("curl", "-sS", "http://example.org")["hint"] == hint
@@ -199,7 +214,11 @@ def test_every_wire_has_the_hint(index):
         r = Modern(d).tool("execute_code", session_id=box.name, language="python", code=CODE)
         assert r["structuredContent"]["hint"] == hint and hint in text(r), r
         p = subprocess.run([BIN, "run", "--url", "http://127.0.0.1:%d" % d.port, "--name", box.name, CODE], capture_output=True, text=True, timeout=60)
-        assert p.returncode == 1 and "caisson: " + hint in p.stderr, p
+        assert p.returncode == 1 and "caisson: " + hint.split(" (")[0] in p.stderr and "caisson net NAME --egress HOST" in p.stderr, p
+        with Kernel(d, env={"KERNEL_SANDBOX": box.name}) as k:
+            assert k.run(CODE).of("error")[0]["traceback"][-1] == hint
+            r = k.run("!curl -sS http://example.org")
+            assert r.reply["status"] == "ok" and "caisson: %s\n" % hint in r.text("stderr"), r.messages
         for code in ("1 / 0", "print('no such thing')", "import sys; sys.exit(3)"):
             assert "hint" not in box.post("/execute", {"code": code}).json
     with Box(d, egress=["other.test"]) as box:

@@ -8,6 +8,7 @@ import pytest
 
 from daemon import Stream
 from process import HANG, SLOW, call_yourself, unique, wait_until
+from jupyter_lib import Kernel
 from serve_lib import Peak, WebSocket
 
 MIB = 1 << 20
@@ -519,3 +520,12 @@ def test_websocket_many(daemon):
 def test_websocket_of_another_version(daemon):
     with WebSocket(daemon, headers={"Sec-WebSocket-Version": "8"}) as w:
         assert w.answer.status in (400, 426), w.answer
+
+
+def test_a_print_is_one_message(daemon):
+    """Also if one of its values takes its time to become text."""
+    code = "import time\nclass Slow:\n    def __str__(self): return time.sleep(0.2) or 'slow'\nprint('a', Slow(), 3)"
+    with Kernel(daemon) as k:
+        assert k.run(code).of("stream") == [{"name": "stdout", "text": "a slow 3\n"}]
+    with Stream(daemon, {"code": code, "stream": True}) as stream:
+        assert [data for event, data in stream if event == "stdout"] == [{"data": "a slow 3\n"}]

@@ -16,7 +16,7 @@ import pytest
 from jupyter_lib import Kernel, start
 from mcp_lib import Legacy, Modern, events
 from process import BIN, Later, unique, wait_until
-from serve_lib import Daemon, clean_env
+from serve_lib import Daemon, WebSocket, clean_env
 
 pytestmark = pytest.mark.skipif(not (BIN.parent / "caisson-bridge").exists(), reason="no caisson-bridge beside the daemon")
 
@@ -116,6 +116,44 @@ def test_servers_of_a_spec(tools):
 
 
 @slow
+def test_tools_that_the_rules_leave_out(tools):
+    """The list of a server's tools, the log, GET /v1/servers and doctor: each says what is missing, and by which rule."""
+    d, rule = tools.daemon, "(rule: mcpServers.plain.caisson.default read-only); the operator permits tools in mcpServers.plain.caisson.allow"
+    r = tools.run(tools.box(), "names = [t['name'] for t in mcp.runtime.list_tools_sync('plain')]; print(names)")
+    note, = r["stderr"].splitlines()
+    assert "may not be called: " in note and note.endswith(rule) and "write" in note and "'write'" not in r["stdout"] and "'echo'" in r["stdout"], r
+    server, = [s for s in d.get("/v1/servers").json["servers"] if s["name"] == "plain"]
+    assert server["note"] == note and 0 < server["refused"] < server["tools"] and server["state"] == "ready", server
+    logged, = [e for e in d.log("mcp_tools_refused") if e["server"] == "plain"]
+    assert (logged["refused"], logged["tools"]) == (server["refused"], server["tools"]) and note.startswith(logged["why"][:100]), logged
+    checks = json.loads(subprocess.run([BIN, "doctor", "--json"], env=clean_env(CAISSON_URL="http://127.0.0.1:%d" % d.port), stdout=subprocess.PIPE, timeout=60).stdout)["checks"]
+    found = {c["name"]: c for c in checks}
+    assert found["daemon"]["status"] == "ok" and str(d.port) in found["daemon"]["found"], checks
+    assert found["mcp plain"]["status"] == "weak" and found["mcp plain"]["fix"] == note, checks
+    assert "code may call %d of %d tools" % (server["tools"] - server["refused"], server["tools"]) in found["mcp plain"]["found"]
+    # A server that is used under rules that permit all of it is no matter to mention.
+    assert "note" not in next(s for s in d.get("/v1/servers").json["servers"] if s["name"] == "mute")
+
+
+def test_servers_of_execute(tools):
+    d, name = tools.daemon, unique()
+    code = "print((await mcp_plain.echo(text='hi')), LOADED_MCP_SERVERS)"
+    r = d.post("/execute", {"code": code, "servers": ["plain"]}).json
+    assert r["success"] and "'hi'" in r["stdout"] and "('plain',)" in r["stdout"], r
+    r = d.post("/execute", {"code": code, "servers": ["plain"], "session_id": name}).json
+    assert r["success"] and d.get("/v1/sandboxes/" + name).json["spec"]["servers"] == ["plain"], r
+    assert d.post("/execute", {"code": code, "session_id": name}).json["success"], "it has them"
+    e = d.post("/execute", {"code": "1", "servers": ["strict"], "session_id": name})
+    assert (e.status, e.error["code"], e.error["field"]) == (409, "spec_conflict", "servers") and "other servers" in e.error["message"], e
+    plain = unique()
+    assert d.post("/execute", {"code": "1", "session_id": plain}).json["success"]
+    e = d.post("/execute", {"code": "1", "servers": [], "session_id": plain})
+    assert (e.status, e.error["field"]) == (409, "servers") and "without servers" in e.error["message"], e
+    assert d.post("/execute", {"code": "1", "servers": ["nope"]}).error["code"] == "unknown_server"
+    with WebSocket(d) as ws:
+        assert ws.run(code, servers=["plain"])["success"]
+
+
 def test_without_servers_there_is_nothing(tools, daemon):
     box = unique()
     assert tools.daemon.post("/v1/sandboxes", {"name": box}).status == 201
@@ -469,7 +507,7 @@ def test_create_sandbox_over_mcp(tools):
     r = c.tool("execute_code", session_id=box, language="python", code="print(await mcp_plain.echo(text='q'))")
     assert "'q'" in r["structuredContent"]["stdout"]
     r = c.call("tools/call", {"name": "execute_code", "arguments": {"session_id": box, "language": "python", "code": "await mcp_plain.echo(text='q')"}})
-    assert r["isError"] and "tools.budget" in r["structuredContent"]["stderr"]
+    assert not r["isError"] and r["structuredContent"]["status"] == "error" and "tools.budget" in r["structuredContent"]["stderr"]
 
 
 # ---- the command ----------------------------------------------------------------------------------------

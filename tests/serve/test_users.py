@@ -4,21 +4,26 @@ import errno
 import io
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from box_lib import Box
 from egress_lib import certificate
 from filter_lib import install, needs_filters
 from integ_lib import USER, as_user, needs_root
 from daemon import read_response
+from jupyter_lib import Kernel
 from process import BIN, HANG, SLOW, free_port, status_of, unique, wait_until
-from serve_lib import clean_env
+from serve_lib import Daemon, clean_env
+from wire_lib import Pipes, code
 
 pytestmark = needs_root  # to be several users
 NOBODY = 65534
@@ -81,7 +86,7 @@ def test_only_root_of_a_daemon_of_root(daemon):
         "metrics": (request("GET", "/metrics"), 200), "sandboxes": (request("GET", "/v1/sandboxes"), 200),
         "nothing": (request("GET", "/nothing"), 404), "method": (request("PUT", "/execute"), 405),
         "websocket": (request("GET", "/execute/ws", None, *UPGRADE), 101), "mcp": (request("POST", "/mcp", INITIALIZE, *MCP), 200),
-        "jupyter": (request("GET", "/api/kernels"), 200), "jupyter, token": (request("GET", "/api/kernels?token=" + "x" * 40), 200),
+        "jupyter": (request("GET", "/api/kernels"), 200), "jupyter, empty token": (request("GET", "/api/kernels?token="), 200),
         "port": (request("GET", "/v1/sandboxes/%s/ports/8000/" % unique()), 404)}
     before = daemon.metrics()["caisson_auth_failures_total"]
     for what, (data, status) in ways.items():
@@ -271,3 +276,114 @@ def is_ours(address):
             return True
         except OSError:
             return False
+
+
+# ---- an ordinary user without cgroups ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def without(pytestconfig):
+    """A daemon of an ordinary user, below cgroups that are root's."""
+    if subprocess.run([*as_user(), "test", "-x", BIN]).returncode:
+        pytest.skip("an ordinary user cannot reach %s" % BIN)
+    state = Path(tempfile.mkdtemp(prefix="cs-"))
+    os.chown(state, USER, USER)
+    d = Daemon(pytestconfig.serve_dir, "--without", "cgroup", "--pool", "1", "--timeout", "3s", "--max-timeout", "3s", wrapper=as_user(), state=state)
+    yield d
+    d.stop()
+    shutil.rmtree(state, ignore_errors=True)
+
+
+def test_a_daemon_without_cgroup_says_what_is_missing(without):
+    h = without.health()["isolation"]
+    assert h["level"] == "reduced" and h["cgroup"] is False and h["seccomp"] and h["landlock"], h
+    weaker, = without.log("weaker")
+    assert weaker["level"] == "warning" and weaker["without"] == "cgroup" and "per process" in weaker["missing"], weaker
+    with Box(without) as box:
+        box.post("/execute", {"code": "1"})
+        receipt = box.about()["receipt"]
+        assert receipt["weakened"] == ["cgroup"] and receipt["cgroup"] is None and receipt["commands"]["seccomp"] == "filter", receipt
+    for field, value in (("cpus", 1), ("oom", "sandbox")):
+        e = without.post("/v1/sandboxes", {"name": "x", field: value}).error
+        assert (e["code"], e["field"]) == ("not_supported", field) and "without cgroup" in e["message"], e
+
+
+def test_a_daemon_without_cgroup_works_with_rlimits(without):
+    for language, text in (("python", "1 + 1"), ("bash", "echo 2"), ("javascript", "1 + 1"), ("r", "1 + 1")):
+        if language in without.health()["languages"]:
+            r = without.execute(text, language=language)
+            assert r["success"] and "2" in json.dumps([r["stdout"], r["result"]]), r
+    with Box(without, memory_mib=64, pids=20, disk_mib=8) as box:
+        r = box.post("/execute", {"code": "x = bytearray(200 << 20)"}).json
+        assert r["error"]["name"] == "MemoryError" and r["state"] == "kept", r
+        r = box.post("/execute", {"code": "import os, time\nfor i in range(60):\n    if os.fork() == 0: time.sleep(60)"}).json
+        assert r["error"]["name"] == "BlockingIOError", r
+    with Box(without, memory_mib=64, disk_mib=8) as box:
+        assert "No space left" in box.shell("head -c 20M /dev/zero >/workspace/f")["stderr"]
+        r = box.exec("/usr/bin/python3", "-c", "x = bytearray(20 << 20)")
+        assert r["ok"] and r["usage"]["memory_peak"] > 20 << 20 and r["usage"]["cpu_ns"] > 0, "the numbers of wait(2)"
+    assert without.try_execute("while True: pass").json["status"] == "timeout"
+
+
+def test_time_does_not_stand_still_without_cgroup(without):
+    """Nobody counts the processor time of code that waits for a person, so the code may compute meanwhile."""
+    with Kernel(without) as k:
+        assert k.run("input()", allow_stdin=True).of("error")[0]["ename"] == "timeout"
+
+
+def test_what_cannot_go_without(tmp_path):
+    for flags, says in ((["--without", "seccomp"], "only be without cgroup"), (["--without", "walls"], "is not a layer"),
+                        (["--without", "cgroup", "--cpus", "1"], "--cpus: cannot be enforced with --without cgroup")):
+        r = subprocess.run([BIN, "serve", "--state", tmp_path / "s", "--listen", "none", *flags], env=clean_env(), capture_output=True, text=True, timeout=HANG)
+        assert r.returncode == 125 and says in r.stderr and len(r.stderr.splitlines()) == 1, r
+    (tmp_path / "p").write_text("[default]\ncpus = 2\n")
+    r = subprocess.run([BIN, "policy", "check", tmp_path / "p", "--", "--without", "cgroup"], env=clean_env(), capture_output=True, text=True, timeout=HANG)
+    assert r.returncode == 1 and "p:2:" in r.stderr and "--without cgroup" in r.stderr, r
+
+
+def of_user(short_dir):
+    """The environment of an ordinary user, and how a process becomes that user."""
+    run = short_dir / "run"
+    run.mkdir(mode=0o700)
+    os.chown(run, USER, USER)
+    return {"env": {"XDG_RUNTIME_DIR": str(run), "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none"},
+            "user": USER, "group": USER, "extra_groups": ()}
+
+
+def test_mcp_without_cgroup(short_dir):
+    if subprocess.run([*as_user(), "test", "-x", BIN]).returncode:
+        pytest.skip("an ordinary user cannot reach %s" % BIN)
+    user = of_user(short_dir)
+    with Pipes("--", "--pool", "0", **user) as p:
+        p.p.stdin.close()
+        assert p.p.wait(HANG) == 3 and wait_until(lambda: b"caisson mcp -- --without cgroup" in p.said), p.said
+        assert b"cgroup" in p.said.splitlines()[0], "the daemon's own words"
+    with Pipes("--", "--without", "cgroup", "--pool", "0", **user) as p:
+        p.hello()
+        assert p.call(code("6 * 7", unique()))["result"]["structuredContent"]["result"] == "42"
+        assert wait_until(lambda: b"per process" in p.said), p.said
+        assert p.end() == 0
+    assert wait_until(lambda: not [f for f in (short_dir / "run").iterdir() if f.name.startswith("caisson-mcp")])
+
+
+def test_mcp_finds_the_daemon_of_root(serve, short_dir, tmp_path):
+    """An ordinary user without a daemon: that of the machine, if its socket lets the user in; the user's own comes first."""
+    d = serve(socket=short_dir / "caisson.sock")
+    user = of_user(short_dir)
+    # In a mount namespace of the test, so that /run of this machine stays as it is.
+    inside = 'mount -t tmpfs none /run && mkdir /run/caisson && mount --bind "$1" /run/caisson && shift && exec "$@"'
+    before = ["unshare", "-m", "sh", "-c", inside, "sh", short_dir, *as_user()]
+    for name in ("run", "user", "group", "extra_groups"):
+        user.pop(name, None)
+    os.chmod(d.argv[d.argv.index("--socket") + 1], 0o666)
+    name = unique()
+    with Pipes(before=before, **user) as p:
+        p.hello()
+        assert p.call(code("x = 41", name))["result"]["isError"] is False
+        assert d.execute("x + 1", session_id=name)["result"]["text/plain"] == "42"
+        assert p.end() == 0 and p.said == b"", p.said
+    r = subprocess.run([*before, BIN, "ps"], env=clean_env(**user["env"]), capture_output=True, text=True, timeout=HANG)
+    assert r.returncode == 0 and name in r.stdout, r
+    os.chmod(d.argv[d.argv.index("--socket") + 1], 0o600)
+    r = subprocess.run([*before, BIN, "ps"], env=clean_env(**user["env"]), capture_output=True, text=True, timeout=HANG)
+    assert r.returncode == 3 and "no daemon answers on %s/run/caisson/caisson.sock" % short_dir in r.stderr, r

@@ -142,8 +142,9 @@ def is_aside(message):
 class Pipes:
     """`caisson mcp` as a host starts it."""
 
-    def __init__(self, *args, env=None, **popen):
-        self.p = subprocess.Popen([str(BIN), "mcp", *map(str, args)], env=clean_env(**(env or {})),
+    def __init__(self, *args, env=None, before=(), **popen):
+        """@before: a command that becomes it."""
+        self.p = subprocess.Popen([*map(str, before), str(BIN), "mcp", *map(str, args)], env=clean_env(**(env or {})),
                                   **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen})
         self.ids = itertools.count(100)
         self.text = b""

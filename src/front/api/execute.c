@@ -246,17 +246,12 @@ static void run_in_session(struct services *services, struct http_exchange *x, c
 			   enum stream_format format)
 {
 	const char *owner = context_of(x)->owner;
-	char image[IMAGE_OPENER_REF_MAX] = "";
-	struct execution *e = NULL;
-	struct sandbox *s = NULL;
 	struct refusal why;
-	int has_image = sandbox_spec_image(services->sandboxes->admission, body, image, &why);
+	struct execution *e = ask_execution(services->sandboxes, owner, body, NULL, NULL, &why);
+	struct sandbox *s =
+		e ? sandbox_obtain(services->sandboxes, owner, ask_session(body), body, &why) :
+		    NULL;
 
-	if (has_image >= 0)
-		e = ask_execution(services->sandboxes, owner, body, NULL, NULL, &why);
-	if (e)
-		s = sandbox_obtain(services->sandboxes, owner, ask_session(body),
-				   has_image ? image : NULL, &why);
 	if (s) {
 		e->write_result = execution_json;
 		queue_and_reply(x, s, e, format);

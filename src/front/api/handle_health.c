@@ -25,6 +25,12 @@ static const char *status_of(const struct services *services)
 	return services->cells->images->own.supply.settled ? "healthy" : "starting";
 }
 
+/* Over TCP. */
+static const char *callers_of(const struct config *c)
+{
+	return c->token_file ? "tokens" : c->no_token ? "everyone" : "starter";
+}
+
 static void write_isolation(const struct services *services, struct json *j)
 {
 	json_member_object(j, "isolation");
@@ -91,6 +97,7 @@ void handle_health(struct services *services, struct http_exchange *x)
 		j, (double)(clock_now_ns() - services->daemon->started_ns) / (double)CLOCK_NS_PER_S,
 		3);
 	json_member_str(j, "listen", services->daemon->config.listen);
+	json_member_str(j, "callers", callers_of(&services->daemon->config));
 	write_isolation(services, j);
 	write_pool(services, j);
 	write_policy(services, j);

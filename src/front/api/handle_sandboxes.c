@@ -40,13 +40,12 @@ static void on_made(struct http_exchange *x, struct sandbox *s, bool fresh, json
 /* A second request with the same name and spec is for the same sandbox. */
 static void create_again(struct http_exchange *x, struct sandbox *s, struct sandbox_spec *spec)
 {
-	bool same = sandbox_spec_equal(&s->spec, spec);
+	struct refusal why;
+	bool same = sandbox_spec_same(&s->spec, spec, &why);
 
 	sandbox_spec_free(spec);
 	if (!same)
-		reply_error(x, 409, "spec_conflict", "name",
-			    "remove it first, take another name, or ask for the same",
-			    "a sandbox of this name exists with another spec");
+		reply_refusal(x, &why);
 	else if (s->state != SANDBOX_RUNNING)
 		reply_error(x, 409, "sandbox_stopped", "name", "remove it first",
 			    "a sandbox of this name exists and is %s: %s",

@@ -18,8 +18,6 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "base/json.h"
-#include "cell/spec.h"
-#include "client/files_client.h"
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
 #include "front/http/reply.h"
@@ -31,6 +29,7 @@
 #include "front/support/json_alloc.h"
 #include "front/support/name.h"
 #include "front/workspaces/workspaces.h"
+#include "wire/files.h"
 
 #define ANSWER_MAX (12u << 20)
 
@@ -274,29 +273,14 @@ static void on_failed(struct cell_command *c, const struct init_failed *f)
 	fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", NULL, strerror(f->error));
 }
 
-/* The workspace store learns of the end from the pipe. */
-static void on_exited(struct cell_command *c, const struct init_exited *x)
-{
-	(void)c;
-	(void)x;
-}
-
 static void on_in(struct entry *en, struct cell *r)
 {
 	struct change_job *j = en->arg;
-	struct files_request q = { .op = FILES_TAR_OUT,
-				   .flags = FILES_WHOLE,
-				   .depth = FILES_DEPTH_MAX,
-				   .path = WORKSPACE_PATH,
-				   .uid = CELL_UID,
-				   .gid = CELL_GID };
 	struct err e = { 0 };
 
 	j->cell = r;
-	j->pack = (struct cell_command){ .started = on_started,
-					 .failed = on_failed,
-					 .exited = on_exited };
-	if (cell_files(r, &j->pack, &q, &e) < 0)
+	j->pack = (struct cell_command){ .started = on_started, .failed = on_failed };
+	if (cell_pack(r, &j->pack, WORKSPACE_PATH, FILES_WHOLE, &e) < 0)
 		fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", NULL, e.msg);
 }
 

@@ -34,7 +34,7 @@ static struct workspace *own_workspace(struct services *services, struct http_ex
 
 	if (!w)
 		reply_error(x, 404, "no_such_workspace", "name", "see GET /v1/workspaces",
-			    "there is no such workspace");
+			    "there is no such workspace: '%s'", context_param(x, 0));
 	return w;
 }
 

@@ -133,21 +133,11 @@ static const struct sink ws_sink = { .can_answer = true,
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-static struct sandbox *obtain(struct session_ws *s, const json_t *m, struct refusal *why)
-{
-	char image[IMAGE_OPENER_REF_MAX] = "";
-	int has_image = sandbox_spec_image(s->services->sandboxes->admission, m, image, why);
-
-	if (has_image < 0)
-		return NULL;
-	return sandbox_obtain(s->services->sandboxes, s->owner, ask_session(m),
-			      has_image ? image : NULL, why);
-}
-
 static void begin(struct session_ws *s, const json_t *m, struct refusal *why)
 {
 	struct execution *e = ask_execution(s->services->sandboxes, s->owner, m, &ws_sink, s, why);
-	struct sandbox *sandbox = e ? obtain(s, m, why) : NULL;
+	struct sandbox *sandbox =
+		e ? sandbox_obtain(s->services->sandboxes, s->owner, ask_session(m), m, why) : NULL;
 
 	if (!sandbox) {
 		if (e)

@@ -99,6 +99,8 @@ SANDBOX_HANDLER(handle_file_tar_in); /* called with the head */
 SANDBOX_HANDLER(handle_file_watch);
 SANDBOX_HANDLER(handle_artifacts);
 
+/* front/api/handle_servers.c */
+HANDLER(handle_servers);
 /* front/api/handle_approvals.c */
 HANDLER(handle_approvals);
 HANDLER(handle_approval_decide);

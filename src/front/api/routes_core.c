@@ -27,13 +27,13 @@ const struct route routes_core[] = {
 		  CONTENT(200, "text/event-stream", NULL),
 		  FAILURE(409, "session_ended sandbox_stopped spec_conflict",
 			  "The session was ended while the call waited in it, is stopped, or is of "
-			  "another image."),
+			  "another image or with other servers."),
 		  POLICY,
 		  FAILURE(422,
 			  "unknown_language language_unavailable unsupported_field "
-			  "image_unavailable",
-			  "Not what this operation takes, or a language or an image that is not "
-			  "here."),
+			  "image_unavailable not_supported unknown_server",
+			  "Not what this operation takes, or a language, an image or a server that "
+			  "is not here."),
 		  TOO_MUCH("busy session_busy policy_busy")) },
 	{ "GET", "/execute/ws", "execution", FOR_DAEMON(handle_execute_ws),
 	  OPERATION(
@@ -67,6 +67,11 @@ const struct route routes_core[] = {
 	  RESPONSES(RESPONSE(202, NULL, "The interrupt is on its way."),
 		    FAILURE(404, "no_such_session nothing_runs",
 			    "There is no such session of yours, or nothing runs or waits in it.")) },
+	{ "GET", "/v1/servers", "service", FOR_DAEMON(handle_servers),
+	  OPERATION("list_servers", "MCP servers whose tools code may call",
+		    "For `servers` of a sandbox. How many tools a server has is known once code "
+		    "has used it; `note` names those that the operator's rules refuse."),
+	  RESPONSES(RESPONSE(200, "ServerList", "Those of the daemon's configuration.")) },
 	{ "GET", "/v1/approvals", "approvals", FOR_DAEMON(handle_approvals),
 	  OPERATION("list_approvals", "Tool calls that wait for you",
 		    "Code in your sandboxes has called them, and a rule says that a person has to "

@@ -40,7 +40,8 @@ const struct route routes_packages[] = {
 	{ "GET", SANDBOX "/packages", "packages", FOR_SANDBOX(handle_packages_list),
 	  OPERATION("list_packages", "List packages of a sandbox",
 		    "Those that were installed into it, or for all of its owner's, and those of its "
-		    "image that they use; the latest request first.",
+		    "image that they use; the latest request first. The image's own tools list all "
+		    "packages of the image, in the sandbox: pip list, npm ls -g.",
 		    FIELDS(SANDBOX_PARAM)),
 	  RESPONSES(RESPONSE(200, "PackageList", "The installed packages."), NO_SANDBOX) },
 	{ 0 },

@@ -64,6 +64,7 @@ static int ask_for_cell(struct cell *r)
 	memcpy(fds, r->image->fds, n * sizeof(int));
 	q.zygote = r->zygote;
 	q.want_gauges = 1;
+	q.want_live = 1;
 	r->create_call.fn = on_created;
 	r->create_call.arg = r;
 	n += add_mounts(r, &q.spec, &fds[n]);
@@ -207,6 +208,7 @@ void cell_end(struct cell *r)
 	warden_link_forget(l, &r->usage_call);
 	warden_link_forget(l, &r->gone_call);
 	if (r->handle) {
+		log_event(LOG_LEVEL_DEBUG, "cell_end", F_UINT("cell", r->handle));
 		warden_link_drop_cell(l, r->handle);
 		metric_add(M_CELLS_DESTROYED, 1);
 	}
@@ -285,6 +287,8 @@ static void on_ready(struct cell *r, const struct init_ready *ready)
 	r->sealed = true;
 	r->layers = *ready;
 	metric_observe(H_CELL_CREATE, clock_now_ns() - r->asked_ns);
+	log_event(LOG_LEVEL_DEBUG, "cell_ready", F_UINT("cell", r->handle),
+		  F_STR("image", r->image->name), F_MS("ms", clock_now_ns() - r->asked_ns));
 	timer_cancel(&r->start_timer);
 	if (r->want_python)
 		cell_start(r, &languages[LANG_PYTHON]);

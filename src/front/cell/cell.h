@@ -205,6 +205,12 @@ int cell_exec(struct cell *r, struct cell_command *c, struct exec_request *q, st
 /* cell_files() - As cell_exec(), for a file call (client/files_client.h). */
 int cell_files(struct cell *r, struct cell_command *c, struct files_request *q, struct err *e);
 /*
+ * cell_pack() - The same, for a directory as an archive. Sets c->exited: the process that gets the
+ * second descriptor of c->started learns from it how the packing ended. @flags: enum files_flag
+ */
+int cell_pack(struct cell *r, struct cell_command *c, const char *path, uint32_t flags,
+	      struct err *e);
+/*
  * cell_connect() - Ask pid 1 for a socket to @port of the cell's loopback; @family: 4 or 6. Either
  * started follows, with one non-blocking descriptor that may still be connecting, or failed; exited
  * is never called.

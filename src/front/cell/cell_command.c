@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include "base/err.h"
+#include "cell/spec.h"
 #include "client/files_client.h"
 #include "client/init_client.h"
 #include "front/cell/cell.h"
@@ -48,6 +49,25 @@ int cell_files(struct cell *r, struct cell_command *c, struct files_request *q, 
 {
 	q->id = next_name(r, e);
 	return enlist(r, c, q->id, FOREIGN_PIPE, q->id ? files_ask(r->channel.fd, q, e) : -EPIPE);
+}
+
+static void ignore_exit(struct cell_command *c, const struct init_exited *x)
+{
+	(void)c, (void)x;
+}
+
+int cell_pack(struct cell *r, struct cell_command *c, const char *path, uint32_t flags,
+	      struct err *e)
+{
+	struct files_request q = { .op = FILES_TAR_OUT,
+				   .flags = flags,
+				   .depth = FILES_DEPTH_MAX,
+				   .path = path,
+				   .uid = CELL_UID,
+				   .gid = CELL_GID };
+
+	c->exited = ignore_exit;
+	return cell_files(r, c, &q, e);
 }
 
 int cell_connect(struct cell *r, struct cell_command *c, uint32_t port, uint32_t family,

@@ -25,7 +25,7 @@ static const char *const base_env[] = {
 static const char *const tools_env[] = {
 	"PATH=" CELL_TOOLS_PATH(CELL_PATH),
 	"PYTHONPATH=" CELL_TOOLS_PYTHONPATH,
-	CELL_INSTALLERS_ENV,
+	CELL_PROGRAMS_ENV,
 };
 static const char *const terminal_env[] = { "TERM=xterm-256color" };
 

@@ -66,12 +66,16 @@ static void add_tools(json_t *env)
 {
 	const char *path = json_string_value(json_object_get(env, "PATH"));
 	const char *modules = json_string_value(json_object_get(env, "PYTHONPATH"));
+	const char *node = json_string_value(json_object_get(env, "NODE_OPTIONS"));
 
 	if (path)
 		(void)json_object_set_new(env, "PATH", json_sprintf(CELL_TOOLS_PATH("%s"), path));
 	if (modules)
 		(void)json_object_set_new(env, "PYTHONPATH",
 					  json_sprintf(CELL_TOOLS_PYTHONPATH ":%s", modules));
+	if (node)
+		(void)json_object_set_new(env, "NODE_OPTIONS",
+					  json_sprintf(CELL_NODE_REQUIRE " %s", node));
 }
 
 static json_t *take_env(const struct loan *l)
@@ -277,7 +281,7 @@ static struct image_use *refuse(struct refusal *r, enum refusal_kind kind, const
 		r->retry_after_s = 1;
 	else
 		r->hint = "the operator brings images with: caisson image pull; without the field "
-			  "the daemon's own is used, see GET /health";
+			  "the daemon's own is used";
 	return NULL;
 }
 

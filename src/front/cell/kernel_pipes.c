@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_pipes.c - Reads and writes a kernel's pipes.
+ * kernel_pipes.c - Reads a kernel's pipes; kernel_send.c writes them.
  *
  * Pid 1 of the cell or the warden made the pipes, and a process of the cell may hold the front's
  * ends too: they are checked when they arrive, and read and written so that no flag of a pipe can
@@ -17,7 +17,6 @@
 #include "front/cell/kernel_pipes.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -25,13 +24,12 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
+#include "front/cell/kernel_pipes_int.h"
 #include "front/support/json_alloc.h"
 #include "front/support/schema.h"
 
 #define CHUNK 65536u
-#define ROUND_MAX (1u << 20) /* bytes of one stream per round */
-#define PENDING_MAX (20u << 20)
-#define SLOW_NS (1 * CLOCK_NS_PER_S)
+#define ROUND_MAX (1u << 20)          /* bytes of one stream per round */
 #define TURN_NS (2 * CLOCK_NS_PER_MS) /* a turn ends after the control line that exceeds it */
 
 static unsigned int n_owing; /* kernels that rest because their cell owes time */
@@ -50,7 +48,7 @@ static void end_rest(struct kernel_pipes *k)
 	k->resting = k->owing = false;
 }
 
-static void broken(struct kernel_pipes *k, const char *why, bool closed)
+void kernel_pipes_broken(struct kernel_pipes *k, const char *why, bool closed)
 {
 	if (k->over)
 		return;
@@ -64,8 +62,7 @@ static void broken(struct kernel_pipes *k, const char *why, bool closed)
 	k->ops->broken(k, why, closed);
 }
 
-/* Free the memory of something large: an idle kernel should take little. */
-static void shrink(struct buf *b)
+void kernel_pipes_shrink(struct buf *b)
 {
 	if (b->cap > 4 * CHUNK && b->len < CHUNK)
 		buf_trim(b);
@@ -88,7 +85,7 @@ static void watch_pipes(struct kernel_pipes *k)
 			r = loop_add(k->loop, all[i], NULL);
 	}
 	if (r < 0)
-		broken(k, "the kernel's pipes could not be watched", false);
+		kernel_pipes_broken(k, "the kernel's pipes could not be watched", false);
 }
 
 /*
@@ -132,21 +129,21 @@ static void on_slow(struct timer *t)
 	struct kernel_pipes *k = t->arg;
 
 	if (k->deaf)
-		broken(k, "the kernel closed its channel", false);
+		kernel_pipes_broken(k, "the kernel closed its channel", false);
 	else if (!k->paused && !k->resting && left(k) > KERNEL_IDLE_KEEP)
-		broken(k, "the kernel left half a message, or does not read", false);
+		kernel_pipes_broken(k, "the kernel left half a message, or does not read", false);
 }
 
-static void check_idle(struct kernel_pipes *k)
+void kernel_pipes_check(struct kernel_pipes *k)
 {
 	if (k->over || k->deaf)
 		return;
 	if (!k->idle || k->paused || k->resting || left(k) <= KERNEL_IDLE_KEEP)
 		timer_cancel(&k->slow);
 	else if (left(k) > KERNEL_IDLE_MAX)
-		broken(k, "the kernel left half a message, or does not read", false);
+		kernel_pipes_broken(k, "the kernel left half a message, or does not read", false);
 	else if (!k->slow.loop)
-		timer_after(k->loop, &k->slow, SLOW_NS);
+		timer_after(k->loop, &k->slow, KERNEL_SLOW_NS);
 }
 
 void kernel_idle(struct kernel_pipes *k, bool idle)
@@ -154,7 +151,7 @@ void kernel_idle(struct kernel_pipes *k, bool idle)
 	if (k->idle && !idle)
 		kernel_share_forgive(k->share, KERNEL_SHARE_GRANT_NS);
 	k->idle = idle;
-	check_idle(k);
+	kernel_pipes_check(k);
 }
 
 /* ---- output -------------------------------------------------------------------------------- */
@@ -179,7 +176,7 @@ static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *bu
 			loop_del(w);
 			w->fd = fd_close(w->fd);
 			if (n < 0) /* output is lost: the execution must not succeed */
-				broken(k, "the kernel's output cannot be read", false);
+				kernel_pipes_broken(k, "the kernel's output cannot be read", false);
 			return;
 		}
 		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
@@ -212,7 +209,7 @@ static void one_line(struct kernel_pipes *k, const char *text, size_t len)
 	if (type)
 		k->ops->message(k, type, m);
 	else if (!torn) /* half a line is never a message: its quotes are escaped */
-		broken(k, "the kernel sent a line that is not a message", false);
+		kernel_pipes_broken(k, "the kernel sent a line that is not a message", false);
 	json_decref(m);
 }
 
@@ -258,8 +255,8 @@ static void take_lines(struct kernel_pipes *k)
 		return;
 	buf_consume(&k->line, begin);
 	k->scanned -= begin;
-	shrink(&k->line);
-	check_idle(k);
+	kernel_pipes_shrink(&k->line);
+	kernel_pipes_check(k);
 }
 
 static void read_control(struct kernel_pipes *k)
@@ -273,15 +270,15 @@ static void read_control(struct kernel_pipes *k)
 		if (n == -EAGAIN)
 			return;
 		if (n == -ETIMEDOUT) {
-			broken(k, "the kernel's channel blocks the daemon", false);
+			kernel_pipes_broken(k, "the kernel's channel blocks the daemon", false);
 			return;
 		}
 		if (n <= 0) {
-			broken(k, "the kernel closed its channel", true);
+			kernel_pipes_broken(k, "the kernel closed its channel", true);
 			return;
 		}
 		if (buf_append(&k->line, chunk, (size_t)n) < 0) {
-			broken(k, "the kernel sent a line without an end", false);
+			kernel_pipes_broken(k, "the kernel sent a line without an end", false);
 			return;
 		}
 		budget -= (size_t)n < budget ? (size_t)n : budget;
@@ -299,85 +296,6 @@ static void on_control(struct watch *w, uint32_t events)
 	k->turn_ns = kernel_share_clock();
 	read_control(k);
 	end_turn(k);
-}
-
-/*
- * The other end of the kernel's input is closed. Mostly the kernel just died, and the cell reports
- * its end. If it still lives a moment later, it is broken: every execution would wait until its
- * deadline.
- */
-static void went_deaf(struct kernel_pipes *k)
-{
-	k->deaf = true;
-	k->half = false;
-	buf_clear(&k->pending);
-	loop_del(&k->in);
-	timer_after(k->loop, &k->slow, SLOW_NS);
-}
-
-/*
- * Note whether a message may be half written, before it is: a front that is killed cannot note it
- * any more. Up to PIPE_BUF bytes go into a pipe at once or not at all.
- */
-static void tell(struct kernel_pipes *k)
-{
-	bool half = k->half || k->pending.len > PIPE_BUF;
-
-	if (k->writing)
-		__atomic_store_n(k->writing, half && k->pending.len > 0, __ATOMIC_RELEASE);
-}
-
-static void flush(struct kernel_pipes *k)
-{
-	tell(k);
-	while (k->pending.len > 0) {
-		ssize_t n =
-			foreign_write(k->in.fd, k->pending.data, k->pending.len, &k->stalled_ns);
-
-		if (n == -EAGAIN) {
-			shrink(&k->pending);
-			loop_mod(&k->in, EPOLLOUT);
-			return;
-		}
-		if (n < 0) {
-			went_deaf(k);
-			tell(k);
-			return;
-		}
-		buf_consume(&k->pending, (size_t)n);
-		k->half = k->pending.len > 0;
-	}
-	k->half = false;
-	tell(k);
-	shrink(&k->pending);
-	loop_mod(&k->in, 0);
-}
-
-static void on_writable(struct watch *w, uint32_t events)
-{
-	struct kernel_pipes *k = w->arg;
-
-	if (events & (EPOLLERR | EPOLLHUP)) {
-		went_deaf(k);
-		return;
-	}
-	flush(k);
-	check_idle(k);
-	if (!k->over && !k->deaf && k->pending.len == 0 && k->ops->drained)
-		k->ops->drained(k);
-}
-
-void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json)
-{
-	if (k->over || k->deaf || k->in.fd < 0 || !k->in.loop)
-		return; /* the kernel is ending, which the cell reports */
-	if (json->err || buf_append(&k->pending, json->data, json->len) < 0 ||
-	    buf_puts(&k->pending, "\n") < 0) {
-		broken(k, "the kernel does not read what it is sent", false);
-		return;
-	}
-	flush(k);
-	check_idle(k);
 }
 
 /* ---- pause and drain ----------------------------------------------------------------------- */
@@ -459,25 +377,19 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop,
 	k->own.at_ns = clock_now_ns();
 	k->share = &k->own;
 	buf_init(&k->line, KERNEL_LINE_MAX);
-	buf_init(&k->pending, PENDING_MAX);
+	buf_init(&k->pending, KERNEL_PENDING_MAX);
 	k->in.fd = fds[KERNEL_FD_IN];
 	k->out.fd = fds[KERNEL_FD_OUT];
 	k->streams[0].fd = fds[KERNEL_FD_STDOUT];
 	k->streams[1].fd = fds[KERNEL_FD_STDERR];
 	int r;
 
-	if ((r = add(k, &k->in, fds[KERNEL_FD_IN], 0, on_writable, e)) < 0 ||
+	if ((r = add(k, &k->in, fds[KERNEL_FD_IN], 0, kernel_send_ready, e)) < 0 ||
 	    (r = add(k, &k->out, fds[KERNEL_FD_OUT], EPOLLIN, on_control, e)) < 0 ||
 	    (r = add(k, &k->streams[0], fds[KERNEL_FD_STDOUT], EPOLLIN, on_stream, e)) < 0 ||
 	    (r = add(k, &k->streams[1], fds[KERNEL_FD_STDERR], EPOLLIN, on_stream, e)) < 0)
 		kernel_pipes_detach(k);
 	return r;
-}
-
-void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing)
-{
-	k->writing = writing;
-	tell(k);
 }
 
 void kernel_pipes_detach(struct kernel_pipes *k)

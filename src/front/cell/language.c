@@ -16,7 +16,7 @@
 const struct language languages[LANG_MAX_] = {
 	{ LANG_PYTHON, "python", { "py", "python3" }, "python3", { "-I" }, "kernel.pyz" },
 	{ LANG_BASH, "bash", { "sh", "shell" }, "bash", { "--norc", "--noprofile" }, "driver.sh" },
-	{ LANG_JAVASCRIPT, "javascript", { "js", "node", "nodejs" }, "node", { NULL }, "driver.js" },
+	{ LANG_JAVASCRIPT, "javascript", { "js", "node", "nodejs" }, "node", { 0 }, "driver.js" },
 	{ LANG_R, "r", { "rscript" }, "Rscript", { "--vanilla" }, "driver.R" },
 };
 

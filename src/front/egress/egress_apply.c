@@ -92,7 +92,7 @@ static int send_rules(struct egress *g, struct err *e)
 	return gate_ask(egresses_of(g->sandbox)->gate, &g->call, &m, fds, n, e);
 }
 
-/* ---- hosts whose connections the gate decrypts --------------------------------------------- */
+/* ---- certificates: of the gate, for hosts whose connections it decrypts; of the machine ------ */
 
 static void on_trusted(struct trust *t, const char *problem)
 {
@@ -108,6 +108,22 @@ static void on_trusted(struct trust *t, const char *problem)
 		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, e.msg);
 }
 
+/* @pem: of the gate's authority, or -1. */
+static int begin_trust(struct egress *g, int pem, struct err *e)
+{
+	g->trust.done = on_trusted;
+	g->trust.arg = g;
+	return trust_begin(&g->trust, g->cell, egresses_of(g->sandbox)->secrets->roots, pem, e);
+}
+
+/* A cell that fetches packages calls an index of the operator's: it trusts what the machine trusts,
+ * whatever its image does. */
+static bool needs_roots(const struct egress *g)
+{
+	return g->sandbox->spec.fetcher && !g->trusted &&
+	       egresses_of(g->sandbox)->secrets->roots >= 0;
+}
+
 /* The gate has made the certificate authority: the cell has to trust it before the rules hold. */
 static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 {
@@ -115,15 +131,12 @@ static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 	struct err e = { 0 };
 	int r = -EINVAL;
 
-	g->trust.done = on_trusted;
-	g->trust.arg = g;
 	if (reply->code < 0 || foreign_check(fd, FOREIGN_MEMORY) < 0)
 		(void)err_say(&e, r, "the gate did not take the secrets");
 	else if (g->trusted)
 		r = send_rules(g, &e);
 	else
-		r = trust_begin(&g->trust, g->cell, egresses_of(g->sandbox)->secrets->roots, fd,
-				&e);
+		r = begin_trust(g, fd, &e);
 	if (r < 0)
 		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, e.msg);
 }
@@ -178,6 +191,13 @@ static bool is_wanted(const struct egress *g, size_t at)
 	return at < SOCKETS_DNS ? g->next.dns : g->next.fresh >> (at - SOCKETS_DNS) & 1u;
 }
 
+static int tell_gate(struct egress *g, struct err *e)
+{
+	if (secrets_look(g->sandbox, g->list))
+		return send_binds(g, e);
+	return needs_roots(g) ? begin_trust(g, -1, e) : send_rules(g, e);
+}
+
 /* Make the next socket that the gate does not have; after the last one, tell the gate. */
 static void next_socket(struct egress *g)
 {
@@ -189,7 +209,7 @@ static void next_socket(struct egress *g)
 	while (g->at < SOCKETS_DNS + g->next.n_ports && !is_wanted(g, g->at))
 		g->at++;
 	if (g->at == SOCKETS_DNS + g->next.n_ports) {
-		r = secrets_look(g->sandbox, g->list) ? send_binds(g, &e) : send_rules(g, &e);
+		r = tell_gate(g, &e);
 	} else {
 		bool is_dns = g->at < SOCKETS_DNS;
 

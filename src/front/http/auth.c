@@ -39,6 +39,7 @@ struct auth {
 	size_t n_origins;
 	bool any_address; /* we listen on all addresses: every literal one may be ours */
 	uid_t starter;
+	bool everyone;       /* no caller needs a token */
 	struct sockdiag who; /* without tokens: asks the Linux kernel who called over TCP */
 };
 
@@ -92,6 +93,7 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e)
 		return err_set(e, -ENOMEM, "prepare authentication");
 	limiter_init(&a->limiter);
 	a->starter = getuid();
+	a->everyone = c->no_token;
 	a->who.fd = -1;
 	r = load_hosts(a, c, e);
 	if (r == 0 && c->token_file && (r = token_load(c->token_file, &a->tokens, e)) < 0)
@@ -100,12 +102,13 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e)
 		loopback = addr_is_loopback(c->listen, e);
 		r = loopback < 0 ? err_wrap(e, "--listen") : 0;
 	}
-	if (r == 0 && !loopback && !c->token_file)
+	if (r == 0 && !loopback && !c->token_file && !c->no_token)
 		r = err_say(
 			e, -EPERM,
 			"--listen %.64s: other machines can reach this address, and there is no "
 			"token; make one (umask 077; echo \"me:$(openssl rand -hex 32)\" >tokens) "
-			"and give --token-file tokens, or listen on 127.0.0.1",
+			"and give --token-file tokens, or listen on 127.0.0.1, or give --no-token "
+			"to serve every caller",
 			c->listen);
 	if (r < 0) {
 		auth_free(a);
@@ -119,7 +122,8 @@ int auth_open_tcp(struct auth *a, int listener, struct err *e)
 {
 	struct err why = { 0 };
 
-	if (listener < 0 || auth_has_tokens(a) || sockdiag_open(listener, &a->who, &why) == 0)
+	if (listener < 0 || auth_has_tokens(a) || a->everyone ||
+	    sockdiag_open(listener, &a->who, &why) == 0)
 		return 0;
 	return err_say(
 		e, why.code,
@@ -203,7 +207,8 @@ static void check_browser(const struct auth *a, const struct auth_facts *f, stru
 
 	if (!f->peer->is_unix && (!host_good || !host_allowed(a, &host))) {
 		refuse(v, 421, "forbidden_host", "this service is not called by that Host",
-		       "use its address or localhost, or start it with --allow-host NAME");
+		       "use its address or localhost, or start the daemon with --allow-host NAME, where "
+		       "NAME is the host in the URL");
 		return;
 	}
 	if (f->proven)
@@ -284,10 +289,19 @@ void auth_check_target(const struct auth *a, const char *target, struct auth_ver
 		refuse_url(ret);
 }
 
-/* Without a token file the caller is known by its user id. */
-static void check_user(const struct auth_facts *f, struct auth_verdict *v)
+/*
+ * Without a token file the caller is known by its user id. A token is wrong here too: its sender
+ * believes to be somebody else than that user, or means another daemon.
+ */
+static void check_user(const struct auth *a, const struct auth_facts *f, struct auth_verdict *v)
 {
-	if (f->peer->is_unix || f->own)
+	const char *token = presented(f);
+	bool known = f->peer->is_unix || f->own || a->everyone;
+
+	if (known && token && *token)
+		refuse(v, 401, "unauthorized", "the token is not known: this daemon has no tokens",
+		       "send none, or have the daemon started with --token-file FILE");
+	else if (known)
 		(void)snprintf(v->owner, sizeof(v->owner), "local");
 	else if (f->unanswered)
 		refuse_for_memory(v, "the Linux kernel has no memory to tell which user calls");
@@ -352,7 +366,7 @@ void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 	else if (auth_has_tokens(a))
 		check_token(a, f, now_ns, v);
 	else
-		check_user(f, v);
+		check_user(a, f, v);
 }
 
 /* Over TCP and without tokens: whether the Linux kernel reports the user who started the daemon, or
@@ -408,6 +422,8 @@ void auth_check_port(struct auth *a, const struct http_exchange *x, bool proven,
 	struct auth_facts f = facts_of(x);
 
 	f.proven = proven;
+	if (!auth_has_tokens(a)) /* they are for the service behind the port */
+		f.authorization = f.api_key = NULL;
 	if (!proven)
 		ask_user(a, http_conn(x), &f);
 	f.query = "";

@@ -20,7 +20,8 @@
  * Without a token file the owner of a request is "local" if the Linux kernel reports that the
  * caller is the user who started the daemon, or root: over TCP it is asked for the user of the
  * other end (net/sockdiag.h), once per connection. The user who called sudo is not asked for: a
- * rule of sudo may allow only this one command. The file mode of the unix socket decides who can
+ * rule of sudo may allow only this one command. With --no-token every caller is "local"; Host and
+ * Origin are checked all the same. The file mode of the unix socket decides who can
  * connect to it: these callers are "local" even if there are tokens, unless they send one.
  */
 #ifndef CAISSON_FRONT_AUTH_H

@@ -134,7 +134,14 @@ void listeners_share(struct daemon *daemon)
 
 int listeners_open(struct server *server, const struct listeners *d, struct err *e)
 {
+	/* For a person who typed http:// with a port that has TLS. */
+	static const char plain[] =
+		"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+		"Connection: close\r\n\r\n"
+		"{\"error\":{\"code\":\"https_required\",\"message\":\"this port speaks HTTPS, and "
+		"this request came without TLS\",\"hint\":\"use https:// in the URL\"}}";
 	struct listener_config config = {
+		.plain_answer = plain,
 		.max_conns = server->daemon->conns_max,
 		.max_strangers = server->daemon->conns_max / STRANGERS_PART,
 		.queue_high = QUEUE_HIGH,

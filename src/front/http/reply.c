@@ -230,6 +230,10 @@ void reply_schema(struct http_exchange *x, const struct schema_error *e)
 	send_error(x, statuses[e->kind], e->code, e->message, e->field, e->hint);
 }
 
+#define BODY_HINT                                                                                  \
+	"send less at once (files of any size: PUT /v1/sandboxes/{name}/files), or ask the "       \
+	"operator for a larger --max-body"
+
 void reply_protocol(struct http_exchange *x, int status, const char *message)
 {
 	static const struct {
@@ -248,5 +252,9 @@ void reply_protocol(struct http_exchange *x, int status, const char *message)
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (codes[i].status == status)
 			code = codes[i].code;
-	send_error(x, status, code, message, NULL, NULL);
+	if (status == 413)
+		reply_error(x, status, code, NULL, BODY_HINT, "%s: at most %zu bytes (--max-body)",
+			    message, http_config_of(x)->body_max);
+	else
+		send_error(x, status, code, message, NULL, NULL);
 }

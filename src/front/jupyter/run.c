@@ -312,6 +312,17 @@ static void judge_end(struct execution *x, struct jrequest *r)
 	}
 }
 
+/* Of code that went well: a command in it may have failed. */
+static void say_hint(struct jrequest *r, const char *hint)
+{
+	_buf_ struct buf text = BUF_INIT(1024);
+
+	(void)buf_printf(&text, "caisson: %s\n", hint);
+	const struct event ev = { .kind = EVENT_STDERR, .text = buf_str(&text), .len = text.len };
+
+	say_stream(r, &ev);
+}
+
 static void judge(struct execution *x, struct jrequest *r)
 {
 	if (x->refusal.kind) {
@@ -319,6 +330,8 @@ static void judge(struct execution *x, struct jrequest *r)
 		write_error(r, x->refusal.code, x->refusal.message, NULL);
 	} else if (x->verdict.status != RESULT_OK) {
 		judge_end(x, r);
+	} else if (x->verdict.hint[0]) {
+		say_hint(r, x->verdict.hint);
 	}
 	if (r->failed)
 		jkernel_publish(r->kernel, r, "error", &r->error);

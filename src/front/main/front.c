@@ -61,6 +61,7 @@ static void set_spec(struct parts *p)
 	p->cells.spec.limits.cpu_milli = c->cpu_milli;
 	p->cells.spec.limits.pids = c->pids;
 	p->cells.spec.limits.disk_bytes = c->disk_bytes;
+	p->cells.spec.without = c->without;
 	p->cells.spec.limits.wall_ms = 0; /* deadlines are per execution here */
 }
 
@@ -178,17 +179,10 @@ static int probe(const struct parts *p, struct warden_client *w, struct err *e)
 	image_spec(own, &spec);
 	int r = warden_create(w, &spec, own->fds, own->n_fds, &cell, e);
 
-	if (r < 0) {
-		/* The end of the message is about an option that only `caisson run` has. */
-		char *other = strstr(e->msg, ", or give up whole-cell limits");
-
-		if (other)
-			*other = '\0';
-		/* The journal has no room for a record. */
+	if (r < 0) /* -ENOSPC, -EROFS: the journal has no room for a record */
 		return r == -ENOSPC || r == -EROFS ?
 			       err_wrap(e, "--state %s", p->daemon.config.state) :
 			       r;
-	}
 	fd_close(cell.channel);
 	return warden_destroy(w, cell.handle, &ignored, e);
 }
@@ -338,11 +332,21 @@ static int start(struct parts *p, struct warden_client *w, struct err *e)
 
 static void serve(struct parts *p)
 {
+	if (p->daemon.config.without)
+		log_event(
+			LOG_LEVEL_WARNING, "weaker", F_STR("without", "cgroup"),
+			F_STR("missing",
+			      "memory is limited per process, not per sandbox; processors are not "
+			      "limited; neither is counted for interpreters"));
 	log_event(LOG_LEVEL_INFO, "listening", F_STR("address", p->daemon.config.listen),
 		  F_STR("socket", p->daemon.config.socket),
 		  F_BOOL("jail_user", p->daemon.jail.user),
 		  F_BOOL("jail_seccomp", p->daemon.jail.seccomp),
 		  F_BOOL("jail_landlock", p->daemon.jail.landlock));
+	if (p->daemon.config.no_token)
+		log_event(LOG_LEVEL_WARNING, "no_token",
+			  F_STR("what", "every caller who reaches this address may run code"),
+			  F_STR("address", p->daemon.config.listen));
 	banner(p);
 	systemd_ready(&p->systemd, &p->daemon.loop);
 }

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "base/private.h"
 #include "front/cell/keep.h"
 #include "front/egress/narrow.h"
 #include "front/http/auth.h"
@@ -53,21 +54,11 @@ static int read_text(int fd, struct buf *ret, struct err *e)
 	return 0;
 }
 
-/* A plain file of @uid or root that only its owner can write. */
 static int policy_read(int fd, uid_t uid, struct buf *ret, struct err *e)
 {
-	struct stat st;
+	int r = private_check(fd, false, uid, e);
 
-	if (fstat(fd, &st) < 0)
-		return err_set(e, -errno, "look at it");
-	if (!S_ISREG(st.st_mode))
-		return err_say(e, -EINVAL, "must be a plain file");
-	if (st.st_mode & 022)
-		return err_say(e, -EPERM, "others can change it (mode %03o): chmod go-w it",
-			       (unsigned)st.st_mode & 0777);
-	if (st.st_uid != 0 && st.st_uid != uid)
-		return err_say(e, -EPERM, "belongs to another user (uid %u)", (unsigned)st.st_uid);
-	return read_text(fd, ret, e);
+	return r < 0 ? r : read_text(fd, ret, e);
 }
 
 int policy_read_path(const char *path, struct buf *ret, struct err *e)
@@ -126,6 +117,9 @@ static void check_section(const struct rules_section *s, const struct config *c,
 	const struct rule_value *images = &s->values[RULE_IMAGES], *tools = &s->values[RULE_TOOLS];
 	char unknown[64];
 
+	if (c->without & CELL_WITHOUT_CGROUP && s->values[RULE_CPUS].at.line)
+		rules_complain(report, s->values[RULE_CPUS].at,
+			       "cpus: a daemon with --without cgroup cannot enforce it");
 	if (images->at.line && !rule_lists_image(images, c->image))
 		rules_complain(
 			report, images->at,

@@ -304,11 +304,13 @@ void mcp_code_approve(struct execution *x, struct approval *a)
 	mcp_ask_approval(x->user, a);
 }
 
-void mcp_code_done(struct execution *x, void (*write)(const struct execution *x,
-						      const struct code_view *v, struct json *j))
+void mcp_code_done(struct execution *x, bool strict,
+		   void (*write)(const struct execution *x, const struct code_view *v,
+				 struct json *j))
 {
 	struct mcp_call *c = x->user;
-	bool failed = x->verdict.status != RESULT_OK;
+	enum result_status status = x->verdict.status;
+	bool failed = status != RESULT_OK && (strict || status != RESULT_ERROR);
 	struct mcp_output o;
 	struct code_view v;
 

@@ -40,9 +40,12 @@ void mcp_code_approve(struct execution *x, struct approval *a);
 /*
  * mcp_code_done() - For sink.done: answer the call with the refusal, or with the text of all that
  * can be read, the pictures and the object.
+ * @strict: code that fails by itself is an error of the tool. Otherwise that is a result, which
+ * clients show as it is; what ended the code from outside is an error in any case.
  * @write: begins the object and leaves it open, because files may follow
  */
-void mcp_code_done(struct execution *x, void (*write)(const struct execution *x,
-						      const struct code_view *v, struct json *j));
+void mcp_code_done(struct execution *x, bool strict,
+		   void (*write)(const struct execution *x, const struct code_view *v,
+				 struct json *j));
 
 #endif

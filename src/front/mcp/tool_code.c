@@ -53,7 +53,7 @@ static const char result_schema[] =
 	"\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"
 	"\"result\":{\"type\":\"string\",\"description\":\"value of the last expression\"},"
 	"\"displays\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"text of what was displayed\"},"
-	"\"exit_code\":{\"type\":\"integer\"},\"success\":{\"type\":\"boolean\"},"
+	"\"exit_code\":{\"type\":\"integer\"},\"ok\":{\"type\":\"boolean\"},\"success\":{\"type\":\"boolean\"},"
 	"\"status\":{\"type\":\"string\",\"enum\":[\"ok\",\"error\",\"signal\",\"timeout\",\"limit\",\"failed\"]},"
 	"\"cause\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"},"
 	"\"truncated\":{\"type\":\"boolean\"},"
@@ -63,7 +63,7 @@ static const char result_schema[] =
 	"\"execution_id\":{\"type\":\"string\"},\"session_id\":{\"type\":\"string\"},"
 	"\"files\":{\"type\":\"array\",\"description\":\"files that it made or changed\"},"
 	"\"language\":{\"type\":\"string\"}},"
-	"\"required\":[\"stdout\",\"stderr\",\"exit_code\",\"success\",\"status\",\"truncated\",\"state\",\"epoch\"]}";
+	"\"required\":[\"stdout\",\"stderr\",\"exit_code\",\"ok\",\"success\",\"status\",\"truncated\",\"state\",\"epoch\"]}";
 
 /* The object stays open: files may follow. */
 static void write_structured(const struct execution *x, const struct code_view *v, struct json *j)
@@ -76,6 +76,7 @@ static void write_structured(const struct execution *x, const struct code_view *
 	cut |= output_json(x->streams[STREAM_STDERR], j, "stderr", chars);
 	code_view_members(v, j);
 	json_member_int(j, "exit_code", x->verdict.exit_code);
+	json_member_bool(j, "ok", x->verdict.status == RESULT_OK);
 	json_member_bool(j, "success", x->verdict.status == RESULT_OK);
 	exec_cause_members(&x->verdict, j);
 	json_member_bool(j, "truncated", cut || v->cut);
@@ -93,7 +94,7 @@ static void write_structured(const struct execution *x, const struct code_view *
 
 static void on_done(struct execution *x)
 {
-	mcp_code_done(x, write_structured);
+	mcp_code_done(x, false, write_structured);
 }
 
 static const struct sink quiet_sink = { .approve = mcp_code_approve, .done = on_done };

@@ -121,7 +121,7 @@ static void write_structured(const struct execution *x, const struct code_view *
 
 static void on_done(struct execution *x)
 {
-	mcp_code_done(x, write_structured);
+	mcp_code_done(x, true, write_structured);
 }
 
 static const struct sink run_sink = { .approve = mcp_code_approve, .done = on_done };

@@ -94,16 +94,18 @@ static void create_sandbox(struct mcp_call *c, json_t *args)
 	}
 	s = sandbox_find(c->mcp->sandboxes, c->owner, name);
 	if (s) {
-		bool same = s->state == SANDBOX_RUNNING && sandbox_spec_equal(&s->spec, &spec);
+		bool same = sandbox_spec_same(&s->spec, &spec, &why);
 
 		sandbox_spec_free(&spec);
-		if (same)
+		why.hint = "take another session_id, or remove_sandbox first";
+		if (!same)
+			mcp_output_refuse(c, &why);
+		else if (s->state == SANDBOX_RUNNING)
 			answer(c, s);
 		else
-			mcp_output_fail(
-				c, "spec_conflict",
-				"take another session_id, or remove_sandbox first",
-				"there is one of this name already, with other limits or stopped");
+			mcp_output_fail(c, "spec_conflict", why.hint,
+					"there is one of this name already, and it is %s",
+					sandbox_state_name(s->state));
 		return;
 	}
 	s = sandbox_create(c->mcp->sandboxes, c->owner, name, &spec, &why);

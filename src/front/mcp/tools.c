@@ -22,6 +22,7 @@
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
 #include "front/spec/judge.h"
+#include "front/support/log.h"
 #include "front/support/schema.h"
 #include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
@@ -249,6 +250,7 @@ void mcp_method_tools_call(struct mcp_call *c)
 				e.message);
 		return;
 	}
+	log_event(LOG_LEVEL_DEBUG, "mcp_tool", F_STR("owner", c->owner), F_STR("tool", name));
 	if (t->task)
 		mcp_task_later(c);
 	if (!mcp_suspended_resume(c))

@@ -9,8 +9,8 @@
 #define CODE_FIELD(in_, name_, text_, ...)                                                         \
 	FIELD(in_, STRING, name_, 1, CODE_CHARS_MAX, text_, .required = true,                      \
 	      .example = "\"print(6 * 7)\"", __VA_ARGS__)
-#define LANGUAGE_FIELD                                                                             \
-	FIELD(IN_BODY, STRING, "language", 1, 32,                                                  \
+#define LANGUAGE_FIELD(in_)                                                                        \
+	FIELD(in_, STRING, "language", 1, 32,                                                      \
 	      "python, bash, javascript or r, where the image has the interpreter.",               \
 	      .example = "\"python\"", .fallback = "\"python\"")
 #define STDIN_FIELD                                                                                \
@@ -37,11 +37,12 @@ const struct operation operation_execute = {
 		      "Keep state between calls under this name; made by its first call. Without "
 		      "it the call gets a fresh sandbox, which is discarded afterwards.",
 		      IS_NAME, .example = "\"analysis-1\""),
-		LANGUAGE_FIELD, STDIN_FIELD,
+		LANGUAGE_FIELD(IN_BODY), STDIN_FIELD,
 		FIELD(IN_BODY, STRING, "image", 1, 512,
 		      "Image of the sandbox: a pulled one, or the daemon's own, which is the "
 		      "default. A session that exists has to be of this image.",
 		      .example = "\"python:3.11-slim\""),
+		SERVERS_FIELD(IN_BODY),
 		FLAG_FIELD(IN_BODY, "stream", "false",
 			   "Answer with Server-Sent Events while the code runs. The last one is "
 			   "`done`, with the result object, or `refused`, with an error. `Accept: "
@@ -65,11 +66,10 @@ const struct operation operation_execute_in_sandbox = {
 		"works). No network.",
 	.fields =
 		FIELDS(SANDBOX_PARAM, SESSION_FIELD,
-		       FIELD(IN_TOOL, STRING, "language", 1, 32, "python, bash, javascript or r.",
-			     .required = true, .example = "\"python\""),
 		       CODE_FIELD(IN_BODY | IN_TOOL, "code",
 				  "Code to run. The value of a last expression becomes `result`."),
-		       LANGUAGE_FIELD, STDIN_FIELD, TIMEOUT_FIELD(IN_BODY | IN_TOOL), EVENTS_FIELD),
+		       LANGUAGE_FIELD(IN_BODY | IN_TOOL), STDIN_FIELD,
+		       TIMEOUT_FIELD(IN_BODY | IN_TOOL), EVENTS_FIELD),
 	.work = true,
 	.keyed = true,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetch_output.c - Lines of JSON from the fetcher: progress, the closure, an error, the end.
+ * fetch_output.c - Lines of JSON from the fetcher (progress, the closure, an error), and its end.
  *
  * Once a package has been built, its code may have written them. So they are bounded, control
  * characters are replaced, and a false line harms nobody but the client of this request.
@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "front/egress/egress.h"
 #include "front/packages/closure.h"
+#include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
 #include "front/packages/package_rules.h"
 #include "front/packages/packages.h"
@@ -21,6 +22,7 @@
 
 #define TEXT_MAX 240u
 #define PROGRESS_MAX 100000
+#define NOT_FOUND 127 /* the exit code of a shell (init_explain()) */
 
 /* A text of the fetcher, without control characters. */
 static void clean(char to[TEXT_MAX + 1], const char *s)
@@ -89,7 +91,7 @@ static void on_closure(struct install *in, const json_t *said)
 /* The index did not answer: the gate may know why. Whether it does. */
 static bool explain_by_gate(struct install *in)
 {
-	const struct egress_note *n = in->fetcher ? egress_last(in->fetcher, in->began_ns) : NULL;
+	const struct egress_note *n = egress_last(in->command.sandbox, in->began_ns);
 
 	if (n && n->kind == GATE_NAME_REFUSED)
 		install_fail_text(
@@ -205,7 +207,7 @@ static void on_line(struct install *in, const char *line, size_t len)
 	json_decref(said);
 }
 
-void fetch_output_feed(struct install *in, const char *data, size_t len)
+static void feed(struct install *in, const char *data, size_t len)
 {
 	const char *newline;
 
@@ -225,3 +227,43 @@ void fetch_output_feed(struct install *in, const char *data, size_t len)
 		install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL,
 				  "the fetcher sent too long a line");
 }
+
+/* ---- the program --------------------------------------------------------------------------- */
+
+static void on_output(struct command *c, enum command_stream stream, const char *data, size_t len)
+{
+	if (stream == COMMAND_STDOUT)
+		feed(c->owner, data, len);
+}
+
+static void on_fetched(struct command *c)
+{
+	struct install *in = c->owner;
+
+	if (in->ended)
+		return;
+	if (c->refusal.kind) {
+		install_fail(in, &c->refusal);
+	} else if (in->reported_done && in->closure && c->verdict.exit_code == 0) {
+		install_keep(in);
+	} else if (c->not_started && c->verdict.exit_code == NOT_FOUND) {
+		install_no_tool(in, "it has no %s", fetcher_program(in->eco));
+	} else if (c->wall_hit) {
+		install_fail_text(
+			in, REFUSAL_TIMEOUT, "index_timeout",
+			"the operator's limit: --package-timeout",
+			"'%.60s' was not fetched and built in %llu s", in->first,
+			(unsigned long long)(in->packages->daemon->config.package_timeout_ms /
+					     1000));
+	} else if (c->verdict.status == RESULT_LIMIT) {
+		install_fail_text(in, REFUSAL_TOO_LARGE, "package_too_big",
+				  "the operator's limit: --package-size",
+				  "'%.60s' needed more than the fetcher's cell has: %.150s",
+				  in->first, c->verdict.hint);
+	} else {
+		install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL,
+				  "the fetcher ended without a report: %.200s", c->verdict.hint);
+	}
+}
+
+const struct command_ops fetch_output_ops = { .output = on_output, .done = on_fetched };

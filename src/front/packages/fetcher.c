@@ -14,11 +14,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/embed.h"
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/gate/index_hosts.h"
-#include "front/packages/install.h"
+#include "front/packages/install_int.h"
 #include "front/packages/packages.h"
 #include "front/policy/egress_rules.h"
 #include "front/sandbox/sandboxes.h"
@@ -84,7 +85,7 @@ static void set_network(const struct install *in, struct sandbox_spec *ret)
 	json_decref(said);
 }
 
-void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
+static void make_spec(const struct install *in, struct sandbox_spec *ret)
 {
 	struct packages *packages = in->packages;
 	struct cell_limits *l;
@@ -106,16 +107,6 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
 	(void)snprintf(ret->digest, sizeof(ret->digest), "%s", in->image->digest);
 }
 
-int fetcher_may(const struct install *in, struct refusal *why)
-{
-	if (!in->image->lost)
-		return 0;
-	return refusal_set(why, REFUSAL_CONFLICT, "package_conflict", "package",
-			   "the operator brings it back with: caisson image pull",
-			   "the image of this sandbox, %.200s, is no longer in the store",
-			   in->image->name);
-}
-
 /* The interpreter of a language fetches its packages: an image needs no other. */
 static const struct {
 	const char *program, *script, *args[3];
@@ -129,32 +120,35 @@ const char *fetcher_program(enum ecosystem eco)
 	return tools[eco].program;
 }
 
-static json_t *task_of(const struct install *in)
+static json_t *task_of(const struct install *in, const struct sandbox *s)
 {
 	const struct config *c = &in->packages->daemon->config;
 	struct index_url u;
 	bool index = index_of(c, (enum index_kind)in->eco, &u);
-	bool looked = index && is_looked_into(&u, in->fetcher->spec.secrets);
+	/* Written with the egress of the cell (egress_apply.c). */
+	bool certs = index &&
+		     (is_looked_into(&u, s->spec.secrets) || in->packages->secrets->roots >= 0);
 
 	return json_pack("{s:s, s:O, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b, s:b}", "language",
 			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
 			 in->constraints, "recalled", in->recalled, "index",
-			 index ? u.inside : NULL, "certs", looked ? TRUST_PATH : NULL, "dir",
+			 index ? u.inside : NULL, "certs", certs ? TRUST_PATH : NULL, "dir",
 			 in->eco == ECO_PYTHON && in->packages->dir_fd >= 0 ? PACKAGES_DIR : NULL,
 			 "build", !c->package_wheels_only, "scripts", c->npm_scripts, "upgrade",
 			 in->upgrade);
 }
 
-int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why)
+static int make_line(const struct install *in, const struct sandbox *s, struct command_line *ret,
+		     struct refusal *why)
 {
 	const struct embed_file *script = embed_find(fetch_files, tools[in->eco].script);
-	json_t *task = task_of(in);
+	json_t *task = task_of(in, s);
 	char *text = task ? json_dumps(task, JSON_COMPACT) : NULL;
 	const char *tail[6] = { NULL };
 	const struct command_words words = { .program = tools[in->eco].program,
 					     .tail = tail,
 					     .image_env = in->image->env,
-					     .sandbox_env = in->fetcher->vars,
+					     .sandbox_env = s->vars,
 					     .cwd = "/tmp",
 					     .fetcher = true };
 	size_t n = 0;
@@ -171,4 +165,54 @@ int fetcher_line(const struct install *in, struct command_line *ret, struct refu
 	json_alloc_free(text);
 	json_decref(task);
 	return r;
+}
+
+/* ---- its life ------------------------------------------------------------------------------ */
+
+static void on_late(struct timer *t)
+{
+	struct install *in = t->arg;
+
+	install_fail_text(in, REFUSAL_TIMEOUT, "index_timeout",
+			  "the operator's limit: --package-timeout",
+			  "'%.60s' was not installed in time", in->first);
+}
+
+int fetcher_start(struct install *in, struct refusal *why)
+{
+	struct packages *packages = in->packages;
+	uint64_t timeout_ms = packages->daemon->config.package_timeout_ms;
+	struct command *c = &in->command;
+	struct sandbox_spec spec;
+	struct sandbox *s;
+
+	make_spec(in, &spec);
+	s = sandbox_create(packages->sandboxes, in->owner, NULL, &spec, why);
+	if (!s) {
+		sandbox_spec_free(&spec);
+		return -1;
+	}
+	if (make_line(in, s, &c->line, why) < 0) {
+		command_line_free(&c->line);
+		sandbox_end(s, "done");
+		return -1;
+	}
+	c->ops = &fetch_output_ops;
+	c->owner = in;
+	c->timeout_ms = timeout_ms;
+	in->timer.fn = on_late;
+	in->timer.arg = in;
+	timer_after(packages->loop, &in->timer, 2 * timeout_ms * CLOCK_NS_PER_MS);
+	command_run(c, s);
+	return 0;
+}
+
+void fetcher_stop(struct install *in)
+{
+	struct sandbox *s = in->command.entry.sandbox; /* NULL: it ends by itself */
+
+	timer_cancel(&in->timer);
+	command_release(&in->command);
+	if (s)
+		sandbox_end(s, "done");
 }

@@ -62,19 +62,20 @@ struct install {
 	char first[PACKAGE_NAME_MAX + 1]; /* the first package of the request */
 	json_t *requirements, *constraints, *recalled;
 	char *request;
+	char context[HASH_HEX + 1]; /* of the packages that the sandbox has; empty: it has none */
 	bool exact, upgrade;
 
-	struct sandbox *fetcher; /* the fetcher's; NULL: none, or gone */
-	struct entry hold;
-	struct cell *cell;
-	struct command command;
-	struct cell_command pack;
-	struct package_store_call call;
-	struct buf line;
+	struct command command;        /* the fetcher's program; its entry keeps the sandbox */
+	struct timer timer;            /* of all stages */
+	struct buf line;               /* of the fetcher's output, not yet complete */
 	char installer[INSTALLER_MAX]; /* as the fetcher reports it */
 	json_t *closure;
-	bool reported_done, failed, ended;
-	struct timer timer;
+	bool reported_done;
+	struct entry entry; /* of the stage that keeps the tree */
+	struct cell *cell;
+	struct cell_command pack;
+	struct package_store_call call;
+	bool ended;
 	struct deferred later;
 	uint64_t began_ns, ended_ns;
 

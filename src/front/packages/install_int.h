@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* install_int.h - Functions that install.c, install_words.c, fetch_output.c and outcome.c share. */
+/*
+ * install_int.h - The stages of an install, each of which hands it on to the next: install.c (with
+ * install_words.c), fetcher.c (fetcher.h), fetch_output.c, install_keep.c, install_end.c.
+ */
 #ifndef CAISSON_FRONT_PACKAGES_INSTALL_INT_H
 #define CAISSON_FRONT_PACKAGES_INSTALL_INT_H
 
@@ -9,8 +12,37 @@
 #include "front/packages/install.h"
 #include "front/support/refusal.h"
 
-/* ---- install.c: the end. The first call counts; the loop calls done later. */
+/* ---- install_words.c: the words */
 
+/* install_take() - Read and judge the request; fills first, request, requirements, exact. 0, or -1
+ * with @why. */
+int install_take(struct install *in, const json_t *requirements, const char *version,
+		 struct refusal *why);
+/*
+ * install_beside() - The tree depends on more than its request. The packages of @s constrain it;
+ * where they forbid the request, the request and all earlier ones of @s, as far as they name other
+ * packages, are resolved together. in->context is a hash of both, taken before any code of a
+ * package runs: the tree is found again by it. 0, or -1 without memory. install_widen() - All
+ * requests were resolved together: the tree is for all of these words. 0, or -1 without memory.
+ */
+int install_beside(struct install *in, const struct sandbox *s, struct refusal *why);
+int install_widen(struct install *in);
+
+/* ---- fetch_output.c: the output of the fetcher, and its end. Hands on to install_keep(). */
+
+extern const struct command_ops fetch_output_ops; /* of in->command, whose owner is the install */
+
+/* ---- install_keep.c: the finished tree */
+
+/* install_keep() - Have it packed and kept; then install_end(), or install_fail(). */
+void install_keep(struct install *in);
+/* install_keep_stop() - Nothing of this is called any more. Idempotent, also before it began. */
+void install_keep_stop(struct install *in);
+
+/* ---- install_end.c: the end. The first call counts; the loop concludes the install later, and
+ * frees it. */
+
+void install_end(struct install *in); /* in->tree is the result */
 void install_fail(struct install *in, const struct refusal *why);
 void install_fail_text(struct install *in, enum refusal_kind kind, const char *code,
 		       const char *hint, const char *fmt, ...)
@@ -20,32 +52,7 @@ void install_fail_text(struct install *in, enum refusal_kind kind, const char *c
 void install_no_tool(struct install *in, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* ---- install_words.c: the words */
-
-/* install_take() - Read and judge the request; fills first, request, requirements, exact. 0, or -1
- * with @why. */
-int install_take(struct install *in, const json_t *requirements, const char *version,
-		 struct refusal *why);
-/* install_constrain() - The packages of @s constrain the new tree. */
-void install_constrain(struct install *in, const struct sandbox *s);
-/*
- * install_recall() - The request and all earlier ones of @s, where they name other packages: what
- * is resolved when the constraints forbid the request. install_widen() - That was resolved: the
- * tree is for all of these words. 0, or -1 without memory.
- */
-void install_recall(struct install *in, const struct sandbox *s);
-int install_widen(struct install *in);
-
-/* install_rate() - Whether the owner may have something fetched now; counts it. 0, or -1 with
- * @why. */
-int install_rate(struct packages *packages, const char *owner, struct refusal *why);
-
-/* ---- fetch_output.c: the output of the fetcher, in pieces of any size. May fail the install. */
-
-void fetch_output_feed(struct install *in, const char *data, size_t len);
-
-/* ---- outcome.c: to the ledger and the metrics, when it is over. */
-
-void outcome_record(const struct install *in);
+/* install_free() - Of an install that has not begun, in install_begin(). */
+void install_free(struct install *in);
 
 #endif

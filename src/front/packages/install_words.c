@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * install_words.c - The request for packages: its words, and how often its owner may make one.
+ * install_words.c - The words of a request for packages.
  *
  * The words are parsed, judged by name, sorted, and joined to one line: the same request has the
  * same line, and a tree is found by it.
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/packages/closure.h"
@@ -20,8 +19,9 @@
 #include "front/packages/trees.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
+#include "front/support/json_alloc.h"
+#include "hash/hash.h"
 
-#define HOUR_NS (3600 * CLOCK_NS_PER_S)
 #define UPGRADE " --upgrade"
 
 static int check_configured(const struct packages *packages, enum ecosystem eco,
@@ -103,7 +103,7 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 
 /* The new tree must agree with the packages of the sandbox, and with those of the image that they
  * use: of each package the version of the newest tree, which is the one that is imported. */
-void install_constrain(struct install *in, const struct sandbox *s)
+static void constrain(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
 	const struct tree *t;
@@ -143,7 +143,7 @@ static void add_words(enum ecosystem eco, const char *from, json_t *seen, json_t
 	}
 }
 
-void install_recall(struct install *in, const struct sandbox *s)
+static void recall(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
 	const struct tree *t;
@@ -161,6 +161,21 @@ void install_recall(struct install *in, const struct sandbox *s)
 		if (t->eco == in->eco)
 			add_words(in->eco, t->request, seen, in->recalled);
 	json_decref(seen);
+}
+
+int install_beside(struct install *in, const struct sandbox *s, struct refusal *why)
+{
+	constrain(in, s);
+	recall(in, s);
+	if (json_array_size(in->constraints) == 0 && json_equal(in->recalled, in->requirements))
+		return 0;
+	json_t *both = json_pack("[O, O]", in->constraints, in->recalled);
+	char *text = both ? json_dumps(both, JSON_COMPACT) : NULL;
+	bool hashed = text && hash_sha256_hex(text, strlen(text), in->context);
+
+	json_alloc_free(text);
+	json_decref(both);
+	return hashed ? 0 : refusal_no_memory(why);
 }
 
 int install_widen(struct install *in)
@@ -181,48 +196,4 @@ int install_take(struct install *in, const json_t *requirements, const char *ver
 	return parse(in, requirements, version, why) < 0 ?
 		       -1 :
 		       check_configured(in->packages, in->eco, why);
-}
-
-/* ---- how often ----------------------------------------------------------------------------- */
-
-static uint64_t hash_owner(const char *owner)
-{
-	uint64_t h = 1469598103934665603u;
-
-	for (; *owner; owner++)
-		h = (h ^ (unsigned char)*owner) * 1099511628211u;
-	return h | 1;
-}
-
-/*
- * A table of fixed size, by a hash of the owner. A full table forgets the owner that began longest
- * ago: that owner may have more than allowed, and never less.
- */
-int install_rate(struct packages *packages, const char *owner, struct refusal *why)
-{
-	uint64_t key = hash_owner(owner), now = packages->loop->now_ns;
-	struct package_rate *r = NULL, *oldest = &packages->rates[0];
-
-	for (size_t i = 0; i < PACKAGES_RATES; i++) {
-		struct package_rate *at = &packages->rates[i];
-
-		if (at->owner == key)
-			r = at;
-		if (at->since_ns < oldest->since_ns)
-			oldest = at;
-	}
-	if (!r || now > r->since_ns + HOUR_NS) {
-		r = r ? r : oldest;
-		*r = (struct package_rate){ .owner = key, .since_ns = now };
-	}
-	if (r->n >= packages->daemon->config.package_rate) {
-		(void)refusal_set(why, REFUSAL_TOO_MANY, "package_rate", "package",
-				  "the operator's limit: --package-rate",
-				  "too many packages were fetched for you in this hour");
-		why->retry_after_s =
-			(unsigned int)((r->since_ns + HOUR_NS - now) / CLOCK_NS_PER_S) + 1;
-		return -1;
-	}
-	r->n++;
-	return 0;
 }

@@ -8,8 +8,9 @@
  * refused when one letter more, less, other or swapped makes it a popular one (two, from 12 letters
  * on). Where two names differ in one of several words, only that word counts: nvidia-nccl-cu11 is
  * not a misspelling of nvidia-nccl-cu12. Words shorter than five letters have too many honest
- * neighbours; beside other words, two swapped letters count (cross-evn). A scope of npm (@scope/)
- * has one owner, so names in it do not imitate each other.
+ * neighbours; beside other words, two swapped letters count (cross-evn). Capitals, which old names
+ * of npm have, count as small letters. A scope of npm (@scope/) has one owner, so names in it do
+ * not imitate each other.
  *
  * A request that also names the popular package did not mistake the one for the other. The packages
  * that a name needs prove nothing: an imitation often requires the package that it imitates. An
@@ -24,6 +25,7 @@
 #include "base/wild.h"
 #include "front/packages/closure.h"
 #include "front/support/config.h"
+#include "front/support/config_check.h"
 #include "front/support/refusal.h"
 
 #define SHORT_WORD 5u
@@ -32,12 +34,35 @@
 
 extern const struct embed_file popular_files[]; /* by the name of the ecosystem */
 
+static void to_lower(const char *s, char ret[PACKAGE_NAME_MAX + 1])
+{
+	size_t len = strnlen(s, PACKAGE_NAME_MAX);
+
+	for (size_t i = 0; i < len; i++)
+		ret[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] - 'A' + 'a') : s[i];
+	ret[len] = '\0';
+}
+
+/* The operator's patterns are in lower case, while old packages of npm have capitals. */
 static bool listed(const char *const *list, const char *name)
 {
+	char own[PACKAGE_NAME_MAX + 1];
+
+	to_lower(name, own);
 	for (; *list; list++)
-		if (wild_match(*list, name))
+		if (wild_match(*list, own))
 			return true;
 	return false;
+}
+
+/* The list has names as PEP 503 writes them: socket.io of npm is socket-io there. */
+static bool is_blocked(const struct config *c, const char *name)
+{
+	char canonical[PACKAGE_NAME_MAX + 1];
+
+	(void)snprintf(canonical, sizeof(canonical), "%s", name);
+	config_canonical_package(canonical);
+	return listed(c->blocked_packages, name) || listed(c->blocked_packages, canonical);
 }
 
 /* ---- likeness ------------------------------------------------------------------------------ */
@@ -178,10 +203,13 @@ bool rules_lookalike(enum ecosystem eco, const char *name, const struct requirem
 		     size_t n, char ret[PACKAGE_NAME_MAX + 1])
 {
 	const char *at = (const char *)embed_find(popular_files, ecosystem_name(eco))->data;
-	struct part own = { name, strnlen(name, PACKAGE_NAME_MAX) }, word;
+	struct part own = { name, strnlen(name, PACKAGE_NAME_MAX) }, word, lower;
+	char folded[PACKAGE_NAME_MAX + 1];
 	enum section section = NO_SECTION;
 	bool found = false;
 
+	to_lower(name, folded);
+	lower = (struct part){ folded, own.len };
 	for (; (word = next_word(at, &section)).len > 0; at = word.s + word.len) {
 		size_t first = section == MISTAKEN ? strcspn(word.s, "=") : word.len;
 
@@ -191,7 +219,8 @@ bool rules_lookalike(enum ecosystem eco, const char *name, const struct requirem
 			copy_name(ret, (struct part){ word.s + first + 1, word.len - first - 1 });
 			return true;
 		}
-		if (found || section != POPULAR || !is_alike(own, word) || is_asked(word, asked, n))
+		if (found || section != POPULAR || is_asked(word, asked, n) ||
+		    (!is_same(lower, word) && !is_alike(lower, word)))
 			continue;
 		found = true;
 		copy_name(ret, word);
@@ -232,7 +261,7 @@ static int refuse(struct refusal *r, const char *code, const char *hint, const j
 static int check_lists(const struct config *c, const json_t *closure, const char *name,
 		       struct refusal *ret)
 {
-	if (listed(c->blocked_packages, name))
+	if (is_blocked(c, name))
 		return refuse(ret, "package_blocked",
 			      "the operator's list: --blocked-packages, BLOCKED_PACKAGES", closure,
 			      name, name, "is blocked");

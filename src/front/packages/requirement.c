@@ -71,8 +71,7 @@ static const char *npm_name(const char *s, size_t len, char *ret)
 	if (rest >= len || strspn(s + rest, ALNUM "-_.~") < len - rest || strchr("-_.", s[rest]) ||
 	    (scope && strchr("-_.", s[1])))
 		return "a name has letters, digits, '-', '_', '.' and '~', and does not begin with a mark";
-	for (size_t i = 0; i < len; i++)
-		ret[i] = lower(s[i]);
+	memcpy(ret, s, len); /* capitals stay: JSONStream and jsonstream are two packages */
 	ret[len] = '\0';
 	return NULL;
 }

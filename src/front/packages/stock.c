@@ -43,6 +43,7 @@ static int load_tree(const struct store_tree *row, void *arg)
 	(void)snprintf(t->seal, sizeof(t->seal), "%s", row->seal);
 	(void)snprintf(t->installer, sizeof(t->installer), "%s", row->installer);
 	(void)snprintf(t->image, sizeof(t->image), "%s", image);
+	(void)snprintf(t->context, sizeof(t->context), "%s", row->context);
 	t->touched = !row->image[0]; /* so that it is written */
 	t->eco = ecosystem_find(row->language);
 	t->request = strdup(row->request);

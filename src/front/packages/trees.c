@@ -42,6 +42,7 @@ int tree_put(struct packages *packages, const struct tree *t, struct err *e)
 		.installer = t->installer,
 		.seal = t->seal,
 		.image = t->image,
+		.context = t->context,
 		.exact = t->exact,
 		.bytes = t->bytes,
 		.files = t->files,
@@ -133,11 +134,18 @@ static bool is_for(const struct tree *t, const struct install *in)
 	       strcmp(t->image, image_key(in->image)) == 0;
 }
 
+/* The packages beside which it was made decided its versions, and their builds may have run beside
+ * it: so it is only for sandboxes that have requested them, too. */
+static bool is_beside(const struct tree *t, const struct install *in)
+{
+	return strcmp(t->context, in->context) == 0;
+}
+
 static struct tree *same_content(struct trees *all, const struct install *in, const char *sha256)
 {
 	struct tree *t = all->all;
 
-	while (t && (strcmp(t->sha256, sha256) != 0 || !is_for(t, in)))
+	while (t && (strcmp(t->sha256, sha256) != 0 || !is_for(t, in) || !is_beside(t, in)))
 		t = t->next;
 	return t;
 }
@@ -155,6 +163,7 @@ static struct tree *make(const struct install *in, const struct package_store_re
 	(void)snprintf(t->seal, sizeof(t->seal), "%.64s", r->seal);
 	(void)snprintf(t->installer, sizeof(t->installer), "%s", in->installer);
 	(void)snprintf(t->image, sizeof(t->image), "%s", image_key(in->image));
+	memcpy(t->context, in->context, sizeof(t->context));
 	t->eco = in->eco;
 	t->exact = in->exact;
 	t->packages = json_incref(in->closure);
@@ -233,12 +242,24 @@ static bool is_lasting(const struct tree *t, const struct image_use *image)
 	       (image->digest[0] || closure_fetched(t->packages) == json_array_size(t->packages));
 }
 
+/* @s uses it already: the context was that of the time before. */
+static bool is_of(const struct packages *packages, const struct tree *t, const struct sandbox *s)
+{
+	const struct tree_use *at = NULL;
+	const struct tree *own = NULL;
+
+	while (s && own != t && (own = trees_next(packages, s, &at)))
+		;
+	return s && own == t;
+}
+
 struct tree *trees_find(const struct install *in, const struct sandbox *s)
 {
 	uint64_t now = time_now_ms();
 
 	for (struct tree *t = in->packages->trees.all; t; t = t->next)
-		if (is_for(t, in) && (is_lasting(t, in->image) || now < t->created_ms + FRESH_MS) &&
+		if (is_for(t, in) && (is_beside(t, in) || is_of(in->packages, t, s)) &&
+		    (is_lasting(t, in->image) || now < t->created_ms + FRESH_MS) &&
 		    agrees(in->packages, t, s))
 			return t;
 	return NULL;

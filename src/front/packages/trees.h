@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "front/packages/requirement.h"
+#include "hash/hash.h"
 #include "wire/image_opener.h"
 #include "wire/package_store.h"
 
@@ -35,8 +36,9 @@ struct tree {
 	char image[IMAGE_OPENER_REF_MAX]; /* image_key() of what it was made with */
 	char installer[INSTALLER_MAX];    /* pip, uv or npm, with its version */
 	enum ecosystem eco;
-	char *request; /* the request, in one line */
-	bool exact;    /* the request names every version: it does not become old */
+	char *request;              /* the request, in one line */
+	char context[HASH_HEX + 1]; /* what it was resolved beside (install_recall()) */
+	bool exact;                 /* the request names every version: it does not become old */
 	json_t *packages;
 	uint64_t bytes, files;
 	uint64_t created_ms, used_ms;

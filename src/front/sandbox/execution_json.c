@@ -46,7 +46,8 @@ void exec_result_members(const struct exec_result *r, struct json *j)
 	cut |= output_json(r->err, j, "stderr", r->chars);
 	output_both_json(r->out, r->err, j, r->chars);
 	json_member_int(j, "exit_code", r->verdict->exit_code);
-	json_member_bool(j, "ok", r->verdict->exit_code == 0);
+	json_member_bool(j, "ok", r->verdict->status == RESULT_OK);
+	json_member_bool(j, "success", r->verdict->status == RESULT_OK);
 	json_member_bool(j, "truncated", cut || r->dropped);
 	exec_cause_members(r->verdict, j);
 	json_key(j, "execution_time");
@@ -107,6 +108,7 @@ void execution_json(const struct execution *x, struct json *j)
 {
 	json_object_begin(j);
 	result_json(j, &x->verdict, &x->outcome);
+	json_member_bool(j, "ok", x->verdict.status == RESULT_OK);
 	json_member_bool(j, "success", x->verdict.status == RESULT_OK);
 	write_streams(x, j);
 	write_kernel(x, j);

@@ -9,48 +9,20 @@
  */
 #include "front/sandbox/network_hint.h"
 
-#include <string.h>
-
 #include "base/buf.h"
-#include "base/fd.h" /* ARRAY_SIZE */
+#include "client/network_words.h"
 #include "client/result.h"
 #include "front/output/spool.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
 
-#define SEARCH_MAX (64u << 10) /* bytes of a stream */
-
-bool network_words(const char *text, size_t len)
-{
-	static const char *const words[] = {
-		"emporary failure in name resolution", /* getaddrinfo: Python, curl, ssh, R */
-		"ame or service not known",
-		"emporary failure resolving", /* apt */
-		"ould not resolve host",      /* curl, git, ssh, npm */
-		"nable to resolve host",      /* wget */
-		"EAI_AGAIN",                  /* node */
-		"ENOTFOUND",
-		"ENETUNREACH",
-		"etwork is unreachable",
-		"198.18.0.1:53", /* Go: "lookup example.org on 198.18.0.1:53: ..." */
-		"no such host",
-		"dns error", /* uv, cargo */
-		"failed to lookup address",
-		"bad address '", /* busybox */
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (memmem(text, len, words[i], strlen(words[i])))
-			return true;
-	return false;
-}
-
 static bool in_stream(const struct spool *s)
 {
 	size_t len = s ? s->memory.len : 0;
 
-	return len > 0 && network_words(s->memory.data, len < SEARCH_MAX ? len : SEARCH_MAX);
+	return len > 0 &&
+	       network_words(s->memory.data, len < NETWORK_WORDS_MAX ? len : NETWORK_WORDS_MAX);
 }
 
 void network_hint(const struct sandbox *s, uint64_t since_ns, const struct spool *out,

@@ -3,17 +3,12 @@
 #ifndef CAISSON_FRONT_SANDBOX_NETWORK_HINT_H
 #define CAISSON_FRONT_SANDBOX_NETWORK_HINT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct buf;
 struct result;
 struct sandbox;
 struct spool;
-
-/* network_words() - Whether a text has the words of a program that found no host. Pure. */
-bool network_words(const char *text, size_t len);
 
 /*
  * network_hint() - Set the hint of @r, if it has none, and the gate has refused something since

@@ -158,12 +158,11 @@ struct sandbox *sandbox_restore(struct sandboxes *sandboxes, const char *owner, 
 
 /*
  * sandbox_obtain() - Find the sandbox @name, or make it; a lost one begins anew. @name NULL: make
- * one without a name. @image: as sandbox_spec_image() has it; an existing sandbox must be of this
- * image. NULL: any image, and the daemon's own for a new sandbox. Return: the sandbox, or NULL with
- * @ret filled.
+ * one without a name. @asked: `image` and `servers` of a SandboxSpec, both optional; an existing
+ * sandbox must have what is named. NULL: nothing is. Return: the sandbox, or NULL with @ret filled.
  */
 struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, const char *name,
-			       const char *image, struct refusal *ret);
+			       const json_t *asked, struct refusal *ret);
 /* sandbox_queue() - Queue @x, which is refused if too many wait, or if the sandbox does not run. */
 void sandbox_queue(struct sandbox *s, struct execution *x);
 

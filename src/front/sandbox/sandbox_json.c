@@ -14,13 +14,17 @@
 static void write_usage(struct json *j, const struct sandbox *s)
 {
 	struct cell_usage u = s->before;
+	uint64_t memory = 0;
 
-	if (s->cell)
+	if (s->cell) {
 		(void)cell_gauge(s->cell, &u);
+		(void)gauges_memory(&s->cell->gauges, &memory);
+	}
 	json_key(j, "usage");
 	json_object_begin(j);
 	json_key(j, "cpu_seconds");
 	json_double(j, (double)u.cpu_ns / (double)CLOCK_NS_PER_S, 6);
+	json_member_uint(j, "memory", memory);
 	json_member_uint(j, "memory_peak", u.memory_peak);
 	json_member_uint(j, "pids_peak", u.pids_peak);
 	json_object_end(j);

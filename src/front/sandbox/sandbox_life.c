@@ -21,6 +21,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
+#include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/name.h"
 #include "front/support/time_text.h"
@@ -183,6 +184,8 @@ struct sandbox *sandbox_create(struct sandboxes *sandboxes, const char *owner, c
 		free(s); /* the spec is still the caller's */
 		return NULL;
 	}
+	log_event(LOG_LEVEL_DEBUG, "sandbox_create", F_STR("owner", owner), F_STR("name", s->name),
+		  F_STR("image", s->image->name));
 	sandbox_count(s, true);
 	sandbox_keep(s);
 	if (s->spec.life_s)
@@ -271,27 +274,47 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 	return true;
 }
 
-struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, const char *name,
-			       const char *image, struct refusal *ret)
+/* Whether @s has what @asked names. */
+static bool is_as_asked(const struct sandbox *s, const json_t *asked, struct refusal *ret)
 {
-	struct sandbox *s = name ? sandbox_find(sandboxes, owner, name) : NULL;
-	struct sandbox_spec spec;
+	const char *own = s->sandboxes->cells->images->own.name;
+	const json_t *servers = json_object_get(asked, "servers");
+	char image[IMAGE_OPENER_REF_MAX] = "";
+	int has_image = sandbox_spec_image(s->sandboxes->admission, asked, image, ret);
 
-	if (s && image && strcmp(s->spec.image, image) != 0) {
+	if (has_image < 0)
+		return false;
+	if (has_image && strcmp(s->spec.image, image) != 0) {
 		(void)refusal_set(ret, REFUSAL_CONFLICT, "spec_conflict", "image",
 				  "leave 'image' out, or take another session_id",
 				  "this session is of the image %.100s, not of %.100s",
-				  s->spec.image[0] ? s->spec.image :
-						     sandboxes->cells->images->own.name,
-				  image[0] ? image : sandboxes->cells->images->own.name);
-		return NULL;
+				  s->spec.image[0] ? s->spec.image : own, image[0] ? image : own);
+		return false;
 	}
+	if (!servers || json_equal(servers, s->spec.servers))
+		return true;
+	(void)refusal_set(ret, REFUSAL_CONFLICT, "spec_conflict", "servers",
+			  "leave 'servers' out, or take another session_id",
+			  "this session was made %s",
+			  s->spec.servers ? "with other servers" : "without servers");
+	return false;
+}
+
+struct sandbox *sandbox_obtain(struct sandboxes *sandboxes, const char *owner, const char *name,
+			       const json_t *asked, struct refusal *ret)
+{
+	struct sandbox *s = name ? sandbox_find(sandboxes, owner, name) : NULL;
+	bool plain = !json_object_get(asked, "image") && !json_object_get(asked, "servers");
+	struct sandbox_spec spec;
+
+	if (s && !plain && !is_as_asked(s, asked, ret))
+		return NULL;
 	if (s)
 		return s->state == SANDBOX_LOST && !revive(s, ret) ? NULL : s;
-	if (!image)
+	if (plain)
 		return sandbox_create(sandboxes, owner, name, NULL, ret);
-	sandbox_spec_default(sandboxes->admission, owner, &spec);
-	(void)snprintf(spec.image, sizeof(spec.image), "%s", image);
+	if (sandbox_spec_parse(sandboxes->admission, owner, asked, &spec, ret) < 0)
+		return NULL;
 	s = sandbox_create(sandboxes, owner, name, &spec, ret);
 	if (!s)
 		sandbox_spec_free(&spec);

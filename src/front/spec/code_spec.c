@@ -105,15 +105,9 @@ int code_spec_parse(const struct admission *a, const json_t *body, struct sandbo
 	return 0;
 }
 
-static bool same(const json_t *a, const json_t *b)
+bool code_same(const json_t *a, const json_t *b)
 {
 	return a && b ? json_equal(a, b) : a == b;
-}
-
-bool code_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
-{
-	return same(a->servers, b->servers) && same(a->tools, b->tools) &&
-	       same(a->project, b->project);
 }
 
 void code_spec_json(const struct sandbox_spec *s, struct json *j)

@@ -17,7 +17,9 @@ struct sandbox_spec;
 /* code_spec_parse() - The members of @body, which may be absent. 0, or -1 with @ret_why. */
 int code_spec_parse(const struct admission *a, const json_t *body, struct sandbox_spec *ret,
 		    struct refusal *ret_why);
-bool code_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
+/* code_same() - Whether two values of one of the members are the same; an absent one has its own
+ * meaning. */
+bool code_same(const json_t *a, const json_t *b);
 /* code_spec_json() - Members of the object that @j is in. */
 void code_spec_json(const struct sandbox_spec *s, struct json *j);
 

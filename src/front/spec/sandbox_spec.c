@@ -50,11 +50,9 @@ int sandbox_spec_image(const struct admission *a, const json_t *body,
 		return 0;
 	if (image_name(a->cells, image, ret, &e) == 0)
 		return 1;
-	return refuse(
-		ret_why, "image_unavailable", "image",
-		"leave it out for the daemon's own image (see GET /health), or name one as in "
-		"python:3.11-slim",
-		e.msg);
+	return refuse(ret_why, "image_unavailable", "image",
+		      "leave it out for the daemon's own image, or name one as in python:3.11-slim",
+		      e.msg);
 }
 
 static bool take_integer(const json_t *body, const char *name, uint64_t unit, uint64_t *ret)
@@ -94,16 +92,32 @@ static int take_oom(const json_t *body, struct sandbox_spec *ret, struct refusal
 /* One sandbox may be promised at most what the whole machine has. */
 static int check_machine(const struct cell_limits *l, struct refusal *r)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t memory = spec_machine_memory();
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (pages > 0 && page > 0 && l->memory_bytes > (uint64_t)pages * (uint64_t)page)
-		return refuse(r, "out_of_range", "memory_mib", "ask for less",
-			      "this machine has less memory");
+	if (spec_check_memory(l->memory_bytes, NULL) < 0)
+		return refusal_set(r, REFUSAL_INVALID, "out_of_range", "memory_mib", "ask for less",
+				   "this machine has less memory: %llu MiB",
+				   (unsigned long long)(memory / MIB));
 	if (cpus > 0 && l->cpu_milli > (uint64_t)cpus * 1000)
-		return refuse(r, "out_of_range", "cpus", "ask for fewer",
-			      "this machine has fewer processors");
+		return refusal_set(r, REFUSAL_INVALID, "out_of_range", "cpus", "ask for fewer",
+				   "this machine has fewer processors: %ld", cpus);
 	return 0;
+}
+
+/* Fields that take a cgroup. */
+static int check_without(const struct admission *a, const json_t *body, struct refusal *r)
+{
+	const json_t *oom = json_object_get(body, "oom");
+	const char *field = json_object_get(body, "cpus") ? "cpus" :
+			    oom && strcmp(json_string_value(oom), oom_names[CELL_OOM_CELL]) == 0 ?
+							    "oom" :
+							    NULL;
+
+	if (!(a->cells->spec.without & CELL_WITHOUT_CGROUP) || !field)
+		return 0;
+	return refusal_set(r, REFUSAL_INVALID, "not_supported", field, "leave it out",
+			   "this daemon runs without cgroup, and cannot enforce '%s'", field);
 }
 
 static int check_env(const json_t *env, struct refusal *r)
@@ -178,7 +192,7 @@ int sandbox_spec_parse(const struct admission *a, const char *owner, const json_
 		ret->own_limits |= milli != l->cpu_milli;
 		l->cpu_milli = milli;
 	}
-	if (take_oom(body, ret, ret_why) < 0)
+	if (take_oom(body, ret, ret_why) < 0 || check_without(a, body, ret_why) < 0)
 		return -1;
 	(void)take_integer(body, "timeout_seconds", 1, &ret->life_s);
 	if (take_integer(body, "idle_seconds", 1, &idle_s))
@@ -230,18 +244,47 @@ static bool same_map(const json_t *a, const json_t *b)
 	return json_equal(a, b);
 }
 
-bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
+bool sandbox_spec_same(const struct sandbox_spec *a, const struct sandbox_spec *b,
+		       struct refusal *ret)
 {
 	const struct cell_limits *l = &a->limits, *m = &b->limits;
+	const struct {
+		const char *field;
+		bool same;
+	} rows[] = {
+		{ "image", strcmp(a->image, b->image) == 0 },
+		{ "memory_mib", l->memory_bytes == m->memory_bytes },
+		{ "cpus", l->cpu_milli == m->cpu_milli },
+		{ "pids", l->pids == m->pids },
+		{ "disk_mib", l->disk_bytes == m->disk_bytes },
+		{ "oom", l->oom == m->oom },
+		{ "timeout_seconds", a->life_s == b->life_s },
+		{ "idle_seconds", a->idle_ms == b->idle_ms },
+		{ "env", same_map(a->env, b->env) },
+		{ "labels", same_map(a->labels, b->labels) },
+		{ "egress", same_list(a->egress, b->egress) },
+		{ "servers", code_same(a->servers, b->servers) },
+		{ "tools", code_same(a->tools, b->tools) },
+		{ "project", code_same(a->project, b->project) },
+		{ "secrets", same_list(a->secrets, b->secrets) },
+		{ "workspace", workspace_use_equal(&a->workspace, &b->workspace) },
+		{ "mounts", mount_use_equal(&a->mounts, &b->mounts) },
+	};
+	_buf_ struct buf names = BUF_INIT(256);
+	const char *first = NULL;
 
-	return strcmp(a->image, b->image) == 0 && l->memory_bytes == m->memory_bytes &&
-	       l->disk_bytes == m->disk_bytes && l->pids == m->pids &&
-	       l->cpu_milli == m->cpu_milli && l->oom == m->oom && a->life_s == b->life_s &&
-	       a->idle_ms == b->idle_ms && same_map(a->env, b->env) &&
-	       same_map(a->labels, b->labels) && same_list(a->egress, b->egress) &&
-	       code_spec_equal(a, b) && same_list(a->secrets, b->secrets) &&
-	       workspace_use_equal(&a->workspace, &b->workspace) &&
-	       mount_use_equal(&a->mounts, &b->mounts);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!rows[i].same) {
+			(void)buf_printf(&names, "%s%s", first ? ", " : "", rows[i].field);
+			first = first ? first : rows[i].field;
+		}
+	if (!first)
+		return true;
+	(void)refusal_set(ret, REFUSAL_CONFLICT, "spec_conflict", first,
+			  "remove it first, take another name, or ask for the same",
+			  "a sandbox of this name exists, with another value of %s",
+			  buf_str(&names));
+	return false;
 }
 
 static void write_map(struct json *j, const char *name, const json_t *map)

@@ -57,8 +57,10 @@ void sandbox_spec_free(struct sandbox_spec *s);
 int sandbox_spec_image(const struct admission *a, const json_t *body,
 		       char ret[IMAGE_OPENER_REF_MAX], struct refusal *ret_why);
 
-/* sandbox_spec_equal() - Whether two requests of one name ask for the same sandbox. */
-bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
+/* sandbox_spec_same() - Whether two requests of one name ask for the same sandbox. False: @ret
+ * names the fields that differ. */
+bool sandbox_spec_same(const struct sandbox_spec *a, const struct sandbox_spec *b,
+		       struct refusal *ret);
 
 /* sandbox_spec_json() - As an object, with every default filled in. Of env it has only the names:
  * the values may be secrets. */

@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/spec.h"
 #include "client/program.h"
 #include "front/support/config_check.h"
 
@@ -62,6 +63,18 @@ static int set_format(void *target, const char *v, struct err *e)
 	return 0;
 }
 
+/* The others protect the machine and the other owners from code; this one bounds what code uses. */
+static int set_without(void *target, const char *v, struct err *e)
+{
+	struct config *c = target;
+
+	if (spec_without(v, &c->without, e) < 0)
+		return -EINVAL;
+	return c->without & ~(uint32_t)CELL_WITHOUT_CGROUP ?
+		       err_say(e, -EINVAL, "a daemon can only be without cgroup") :
+		       0;
+}
+
 /* Layers above know the names of tools: see config_parse(). */
 static config_check_fn *tools_checker;
 
@@ -80,6 +93,8 @@ static const struct option_row rows[] = {
 	{ "--token-file", NULL, "FILE", OPTION_TEXT, AT(token_file),
 	  .help = "tokens of clients, one NAME:TOKEN per line, mode 600 (without it: only you "
 		  "and root)" },
+	{ "--no-token", NULL, NULL, OPTION_SWITCH, AT(no_token),
+	  .help = "serve every caller who reaches --listen, and ask none for a token" },
 	{ "--policy", NULL, "FILE", OPTION_TEXT, AT(policy),
 	  .help = "ceilings for all callers and for each, see caisson-policy(5); read again on "
 		  "SIGHUP" },
@@ -119,6 +134,9 @@ static const struct option_row rows[] = {
 	  .help = "processes and threads of a sandbox" },
 	{ "--disk", NULL, "SIZE", OPTION_SIZE, AT(disk_bytes), .min = MIB, .max = 1024 * GIB,
 	  .initial = "1G", .help = "size of a sandbox's writable layer, which is kept in memory" },
+	{ "--without", NULL, "LAYER", OPTION_CUSTOM, 0, .set = set_without,
+	  .help = "run without a layer: cgroup, which bounds sandboxes as a whole; for users who "
+		  "have none" },
 	{ "--max-output", NULL, "CHARS", OPTION_NUMBER, AT(max_output), .min = 1, .max = 64 * MIB,
 	  .initial = "10000", .help = "characters returned of each stream" },
 	{ "--max-body", NULL, "SIZE", OPTION_SIZE, AT(max_body), .min = KIB, .max = GIB,
@@ -339,11 +357,19 @@ static int fill_paths(struct config *c, char **env, struct err *e)
 
 static int agree(struct config *c, struct err *e)
 {
+	if (spec_check_memory(c->memory_bytes, e) < 0)
+		return -EINVAL;
+	if (c->without && options_given(&c->parsed, "--cpus"))
+		return err_say(e, -EINVAL, "--cpus: cannot be enforced with --without cgroup");
 	if (!c->tls_cert != !c->tls_key)
 		return err_say(e, -EINVAL, "%s: --tls-cert and --tls-key go together",
 			       c->tls_cert ? "--tls-cert" : "--tls-key");
 	if (c->tls_cert && strcmp(c->listen, "none") == 0)
 		return err_say(e, -EINVAL, "--tls-cert: --listen must be an address, not none");
+	if (c->no_token && c->token_file)
+		return err_say(
+			e, -EINVAL,
+			"--no-token and --token-file contradict each other: give one of them");
 	if (strcmp(c->listen, "none") == 0 && strcmp(c->socket, "none") == 0)
 		return err_say(e, -EINVAL,
 			       "--listen none and --socket none: no client could connect");

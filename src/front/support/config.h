@@ -33,6 +33,7 @@ struct config {
 	const char *socket;             /* unix socket; default STATE/caisson.sock; "none" */
 	const char *state;              /* directory; default as for `caisson run` */
 	const char *token_file;         /* NULL: no tokens */
+	bool no_token;                  /* every caller who reaches --listen is served */
 	const char *policy;             /* the operator's rules (policy/rules.h); NULL: none */
 	const char *tls_cert, *tls_key; /* both or none */
 	const char *egress_ca;          /* further CA certificates for the gate; NULL: none */
@@ -54,6 +55,7 @@ struct config {
 	const char *allowed_packages[CONFIG_BLOCKED_MAX]; /* patterns; empty: all */
 	const char *known_packages[CONFIG_BLOCKED_MAX];   /* patterns; not misspellings of others */
 	const char *package_hosts[CONFIG_LIST_MAX];       /* where the index keeps its files */
+	uint32_t without;                                 /* enum cell_without */
 	const char *pip_index, *npm_registry;             /* URLs without credentials; NULL: none */
 	const char *index_from[INDEX_KINDS];  /* where each of the two comes from; or NULL */
 	const char *index_note[INDEX_KINDS];  /* a remark for the log; or NULL */

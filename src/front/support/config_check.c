@@ -229,12 +229,13 @@ int config_check_package(const char *s, struct err *e)
 /* PEP 503: lower case, each run of '-', '_' and '.' is one '-'. */
 void config_canonical_package(char *s)
 {
+	const char *start = s;
 	char *to = s;
 
 	for (; *s; s++) {
 		bool mark = strchr("-_.", *s) != NULL;
 
-		if (mark && to[-1] == '-')
+		if (mark && to > start && to[-1] == '-')
 			continue;
 		*to++ = mark ? '-' : (char)(*s | (is_alpha(*s) ? 0x20 : 0));
 	}

@@ -39,7 +39,9 @@ static void unlist(struct approval *a)
 static void decide(struct approval *a, enum approval_outcome o, const char *by, const char *reason)
 {
 	static const char *const words[] = {
-		[APPROVAL_GIVEN] = "approved", [APPROVAL_DENIED] = "denied", [APPROVAL_LATE] = "late"
+		[APPROVAL_GIVEN] = "approved",
+		[APPROVAL_DENIED] = "denied",
+		[APPROVAL_LATE] = "late",
 	};
 
 	unlist(a);

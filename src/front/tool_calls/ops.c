@@ -16,6 +16,7 @@
 #include "front/support/json_alloc.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/code.h"
+#include "front/tool_calls/refused_tools.h"
 #include "front/tool_calls/rpc.h"
 #include "front/tool_calls/tool_calls.h"
 #include "front/tool_calls/upstream.h"
@@ -72,24 +73,10 @@ struct listing {
 	struct tool_rules_layer operator_;
 };
 
-bool ops_callable(const struct upstream *u, const json_t *tool,
-		  const struct tool_rules_layer *operator_, const struct tool_rules_layer *own)
-{
-	const struct tool_rules_call c = { u->name,
-					   json_string_value(json_object_get(tool, "name")), 0,
-					   upstream_read_only(tool) };
-	struct tool_decision d;
-
-	if (!c.tool)
-		return false;
-	tool_rules_decide(operator_, own, &c, 0, &d);
-	return d.verdict != TOOL_RULES_MAY_NOT;
-}
-
 /* Those that could be called, once or more often. */
 static void write_tools(struct rpc *r, const struct upstream *u, struct tool_rules_layer operator_)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	_buf_ struct buf b = BUF_INIT(LIST_MAX), note = BUF_INIT(4096);
 	struct tool_rules_layer own = code_layer(r->x->sandbox->code);
 	struct json j;
 	size_t i;
@@ -101,7 +88,7 @@ static void write_tools(struct rpc *r, const struct upstream *u, struct tool_rul
 	json_member_array(&j, "tools");
 	json_array_foreach(u->tools, i, tool)
 	{
-		char *text = ops_callable(u, tool, &operator_, &own) ?
+		char *text = tool_callable(u, tool, &operator_, &own) ?
 				     json_dumps(tool, JSON_COMPACT) :
 				     NULL;
 
@@ -113,10 +100,12 @@ static void write_tools(struct rpc *r, const struct upstream *u, struct tool_rul
 	json_member_array(&j, "refused");
 	json_array_foreach(u->tools, i, tool)
 	{
-		if (!ops_callable(u, tool, &operator_, &own))
+		if (!tool_callable(u, tool, &operator_, &own))
 			(void)json_str(&j, json_string_value(json_object_get(tool, "name")));
 	}
 	json_array_end(&j);
+	if (refused_tools(u, &operator_, &own, &note) > 0)
+		json_member_str(&j, "note", buf_str(&note));
 	json_object_end(&j);
 	answer(r, &j, &b);
 }

@@ -24,9 +24,4 @@ void tool_call_run(struct rpc *r, const json_t *m); /* mcp.call: one call of a s
 /* ops_place() - Where a sandbox's code keeps things. Borrowed from @s. */
 struct memory_place ops_place(const struct sandbox *s);
 
-/* ops_callable() - Whether the rules let a tool be called, once or more often; without usage in
- * them. */
-bool ops_callable(const struct upstream *u, const json_t *tool,
-		  const struct tool_rules_layer *operator_, const struct tool_rules_layer *own);
-
 #endif

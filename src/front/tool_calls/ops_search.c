@@ -18,6 +18,7 @@
 #include "front/spec/code_spec.h"
 #include "front/tool_calls/code.h"
 #include "front/tool_calls/ops.h"
+#include "front/tool_calls/refused_tools.h"
 #include "front/tool_calls/rpc.h"
 #include "front/tool_calls/upstream.h"
 #include "mcp/search.h"
@@ -48,7 +49,7 @@ static json_t *callable(struct sandbox *s, const struct upstream *u,
 	size_t i;
 
 	operator_.usage = own.usage = NULL;
-	json_array_foreach(u->tools, i, tool) if (ops_callable(u, tool, &operator_, &own))(void)
+	json_array_foreach(u->tools, i, tool) if (tool_callable(u, tool, &operator_, &own))(void)
 		json_array_append(kept, tool);
 	return kept;
 }

@@ -18,6 +18,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandboxes.h"
+#include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/name.h"
 #include "front/tool_calls/approval.h"
@@ -136,6 +137,8 @@ static void call_now(struct tool_call *t)
 	uint64_t left_ms = execution_patience_ms(t->rpc->x);
 	struct err e = { 0 };
 
+	log_event(LOG_LEVEL_DEBUG, "tool_call", F_STR("execution", t->rpc->x->id),
+		  F_STR("server", t->upstream->name), F_STR("tool", t->tool));
 	t->hurried = left_ms < t->timeout_ms;
 	t->call = (struct bridge_call){ .done = on_result, .arg = t };
 	if (bridge_call(bridge_of(t), &t->call, t->upstream->name, t->tool, t->arguments, t->len,

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/sandboxes.h"
 #include "front/support/json_alloc.h"
+#include "front/support/log.h"
 #include "front/support/schema.h"
+#include "front/tool_calls/refused_tools.h"
 #include "front/tool_calls/tool_calls.h"
 
 /* A list of tools is a stranger's text that is parsed here, in the jail. */
@@ -129,6 +132,19 @@ static json_t *parse_list(const struct buf *text)
 	return list;
 }
 
+/* A list that is empty because of the rules is a riddle to everybody who does not know them. */
+static void log_refused(const struct upstream *u)
+{
+	const struct tool_rules_layer operator_ = { &u->rules, NULL };
+	_buf_ struct buf note = BUF_INIT(4096);
+	size_t n = refused_tools(u, &operator_, NULL, &note);
+
+	if (n > 0)
+		log_event(n == json_array_size(u->tools) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+			  "mcp_tools_refused", F_STR("server", u->name), F_UINT("refused", n),
+			  F_UINT("tools", json_array_size(u->tools)), F_STR("why", buf_str(&note)));
+}
+
 static void on_list(struct bridge_call *c, const struct bridge_answer *a)
 {
 	static const struct bridge_answer nonsense = {
@@ -142,6 +158,7 @@ static void on_list(struct bridge_call *c, const struct bridge_answer *a)
 	if (list) {
 		json_decref(u->tools);
 		u->tools = list;
+		log_refused(u);
 		ask->done(ask, NULL);
 	} else {
 		ask->done(ask, a->ok ? &nonsense : a);

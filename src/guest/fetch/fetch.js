@@ -78,6 +78,13 @@ function environment() {
   return Object.assign(env, { HOME, NPM_CONFIG_USERCONFIG: HOME + '/npmrc', NPM_CONFIG_GLOBALCONFIG: HOME + '/npmrc.global' });
 }
 
+// The machine's certificates are there. The registry may also have one that only the image trusts.
+function addOwnCerts(task) {
+  if (!task.certs || !fs.existsSync(CERTS)) return;
+  const own = fs.readFileSync(CERTS);
+  if (!fs.readFileSync(task.certs).includes(own)) fs.appendFileSync(task.certs, own);
+}
+
 // The output of npm, if it succeeded.
 function npm(task, ...args) {
   const env = environment();
@@ -90,7 +97,7 @@ function npm(task, ...args) {
   }
   if (new URL(task.index).hostname.endsWith('.caisson.internal')) options.push('--replace-registry-host', 'always'); // such a registry does not know its own name
   const prefix = path.dirname(path.dirname(process.execPath));
-  if (fs.existsSync(prefix + '/include/node/node.h')) env.NPM_CONFIG_NODEDIR = prefix; // builds then need no download of the headers
+  if (fs.existsSync(prefix + '/include/node/node.h')) env.npm_config_nodedir = prefix; // builds then need no download of the headers; older node-gyps know small letters only
   return new Promise((resolve, reject) => {
     const child = spawn('npm', [...args, ...options], { cwd: SITE, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let log = '';
@@ -208,7 +215,9 @@ async function install(task) {
 
 async function main() {
   for (const d of [HOME, SITE]) fs.mkdirSync(d, { recursive: true });
-  await install(JSON.parse(process.argv[process.argv.length - 1]));
+  const task = JSON.parse(process.argv[process.argv.length - 1]);
+  addOwnCerts(task);
+  await install(task);
   say('done');
 }
 

@@ -108,6 +108,7 @@ MEANINGS = (
 
 # uv explains an error in one sentence, which ends with "we can conclude" for every reason.
 UV_MEANINGS = (
+    ("index_unavailable", r"included as a URL dependency", "a package requires another one from an address, and only the index is reached"),
     ("invalid_package", r"Skipping unsafe file name|[Ii]nvalid zip|[Ff]ailed to (?:extract|read|unzip)|zip archive|dist-info|Failed to parse",
      "the index has an invalid package"),
     ("package_not_found", r"was not found in the package registry|was not found in the provided package locations",
@@ -169,6 +170,15 @@ def trust(task):
     return ssl.create_default_context(cafile=certs) if os.path.exists(certs) else None
 
 
+def add_own_certs(task):
+    """The machine's certificates are there. The index may also have one that only the image trusts."""
+    if task.get("certs") and os.path.exists(CERTS):
+        with open(CERTS, "rb") as own, open(task["certs"], "r+b") as trusted:
+            text = own.read()
+            if text not in trusted.read():
+                trusted.write(text)
+
+
 def certs_of(task):
     return task.get("certs") or CERTS
 
@@ -180,6 +190,20 @@ def index_of(task):
     if not url or not (user or password):
         return url
     return url.replace("://", "://%s%s@" % (user, ":" + password if password else ""), 1)
+
+
+def places_of(task, index_option, insecure_option):
+    """Where packages are: options of the installer, and the file of certificates that it has to trust (None: its own)."""
+    index, certs = index_of(task), None
+    url = urllib.parse.urlsplit(index or "")
+    options = [index_option, index] if index else ["--no-index"]
+    if url.scheme == "http":
+        options += [insecure_option, url.hostname]
+    elif index and os.path.exists(certs_of(task)):
+        certs = certs_of(task)
+    if task.get("dir"):
+        options += ["--find-links", task["dir"]]
+    return options, certs
 
 
 class Pip:
@@ -204,19 +228,8 @@ class Pip:
     def options(self):
         options = ["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off",
                    "--timeout", "15", "--retries", "2", "--cache-dir", HOME + "/cache"]
-        index = index_of(self.task)
-        if index:
-            url = urllib.parse.urlsplit(index)
-            options += ["--index-url", index]
-            if url.scheme == "http":
-                options += ["--trusted-host", url.hostname]
-            elif os.path.exists(certs_of(self.task)):
-                options += ["--cert", certs_of(self.task)]
-        else:
-            options += ["--no-index"]
-        if self.task.get("dir"):
-            options += ["--find-links", self.task["dir"]]
-        return options
+        places, certs = places_of(self.task, "--index-url", "--trusted-host")
+        return options + places + (["--cert", certs] if certs else [])
 
     def run(self, *args):
         env = environment(PIP_CONFIG_FILE=os.devnull)
@@ -295,18 +308,10 @@ class Uv:
         options = ["--no-config", "--no-progress", "--color", "never", "--cache-dir", HOME + "/uv", "--no-python-downloads",
                    "--python", sys.executable]
         env = environment(UV_HTTP_TIMEOUT="15", UV_HTTP_RETRIES="2", RUST_LOG="warn")
-        index = index_of(self.task)
-        if index:
-            url = urllib.parse.urlsplit(index)
-            options += ["--default-index", index]
-            if url.scheme == "http":
-                options += ["--allow-insecure-host", url.hostname]
-            elif os.path.exists(certs_of(self.task)):
-                env["SSL_CERT_FILE"] = certs_of(self.task)
-        else:
-            options += ["--no-index"]
-        if self.task.get("dir"):
-            options += ["--find-links", self.task["dir"]]
+        places, certs = places_of(self.task, "--default-index", "--allow-insecure-host")
+        options += places
+        if certs:
+            env["SSL_CERT_FILE"] = certs
         status, log = run(["uv", "pip", *args, *options], env=env)
         if status or "Skipping unsafe file name" in log:  # uv leaves such a file out and continues; pip does not
             raise failed(re.sub(r"\n\s+", " ", log), UV_MEANINGS)
@@ -472,6 +477,7 @@ def main():
     try:
         for path in (HOME, SITE):
             os.makedirs(path)
+        add_own_certs(task)
         install_python(task)
         say("done")
     except Failed as error:

@@ -3,7 +3,8 @@
 
 Installed packages come before those of the image, so an installed package that the image has too replaces it for the whole
 interpreter. Two kinds of packages of the image may not work with the other version, so they join the request and are
-installed in versions that fit:
+installed in versions that fit; and so does a package that is too old for one that is installed beside it, where the metadata
+of that one keeps silent about it (UNDECLARED):
 
 - A package whose metadata requires another version of the replaced one.
 - A package with compiled modules that use those of the replaced one: they were built for the memory layout of one version
@@ -27,6 +28,8 @@ except ImportError:  # before 3.8
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*([._]?(a|b|c|rc|alpha|beta|pre|preview)[._]?\d*)?([._]?(post|rev|r)[._]?\d*)?([._]?dev[._]?\d*)?"
                      r"(\+[a-z0-9]+([._][a-z0-9]+)*)?$", re.I)
+# Requirements of packages, from a major version on, which their metadata does not have.
+UNDECLARED = (("pyarrow", 26, "numpy>=2"),)
 MODULE_MAX = 256 << 20  # bytes of a compiled module that is read
 
 
@@ -143,7 +146,7 @@ class ImagePackages:
         """The packages that join a closure (name -> version): name -> (the requirement, the replaced package, the reason)."""
         replaced = [n for n, v in closure.items() if n in self.all and self.all[n].version != v]
         built = {n: [m.encode() for m in self.all[n].modules()] for n in replaced if self.all[n].compiled()}
-        joining = {}
+        joining = self.outdated(closure)
         for package in self.all.values():
             if package.name in closure:
                 continue
@@ -156,6 +159,18 @@ class ImagePackages:
                 elif refused and package.name not in joining:
                     joining[package.name] = package.name, name, "needs " + refused
         return joining
+
+    def outdated(self, closure):
+        """The packages that join a closure because one of it needs a newer version, in the form of joining()."""
+        found = {}
+        for name, since, requirement in UNDECLARED:
+            (other,) = names_of([requirement])
+            major = re.match(r"\d*", closure.get(name, "")).group()
+            wanted = parse(requirement)
+            if other in self.all and other not in closure and int(major or 0) >= since and not (
+                    wanted and wanted.specifier.contains(self.all[other].version, prereleases=True)):
+                found[other] = requirement, name, "is too old for it"
+        return found
 
     def used(self, names, closure):
         """The packages of the image that these names lead to, unless the closure has them."""

@@ -85,7 +85,8 @@ const modules = {
 		if (/^[a-z]+:/i.test(specifier) || builtinModules.includes(specifier)) return import(specifier);
 		return import(url.pathToFileURL(this.locate(specifier)).href);
 	},
-	// node's loader does not look along NODE_PATH, where installed packages are.
+	// What node's loader did not find, because it does not look along NODE_PATH. It resolves packages in a node_modules there all the
+	// same, with all conditions; for other directories (/usr/share/nodejs of Debian's packages) it has no way, so locate() does it.
 	importInstalled(specifier, options, error) {
 		if (!error || error.code !== 'ERR_MODULE_NOT_FOUND' || /^\.{0,2}\/|^[a-z]+:/i.test(specifier)) throw error;
 		const home = homeOf(specifier);

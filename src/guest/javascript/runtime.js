@@ -71,6 +71,7 @@ function serverHelp(server, problem) {
 		const note = line(tool.description || tool.title);
 		lines.push(`  ${signature(tool)}${note ? `: ${note.slice(0, 120)}` : ''}`);
 	}
+	if (server.tools && server.note) lines.push(`  ${server.note}`);
 	return lines.join('\n');
 }
 
@@ -218,7 +219,8 @@ function tools(note, MCPError) {
 	return {
 		save_tool: async (func) => {
 			await note('tool.save', { name: func && func.name, source: OURS + sourceOf(func) });
-			return `Tool '${func.name}' saved. It will be available in future sandboxes, in javascript. What it uses from outside of itself must be there then too.`;
+			if (!(func.name in globalThis)) globalThis[func.name] = func; // it may be another function's own
+			return `Tool '${func.name}' saved. It is available in this sandbox and in future ones, in javascript. What it uses from outside of itself must be there then too.`;
 		},
 		delete_tool: async (name) => {
 			const wanted = typeof name === 'function' ? name.name : String(name);

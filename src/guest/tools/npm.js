@@ -22,6 +22,7 @@ const REGISTRY = process.env.NPM_CONFIG_REGISTRY || process.env.npm_config_regis
 const IDLE = new Set(['-S', '--save', '-s', '--silent', '-q', '--quiet', '--no-audit', '--no-fund', '--no-progress', '-f', '--force', '-y', '--yes']);
 
 class Refused extends Error {}
+class RefusedOption extends Refused {} // where the sandbox reaches the registry, the image's own npm has every option
 class Local extends Error {} // the image's own npm has to do it
 
 const [name, ...args] = process.argv.slice(2);
@@ -83,7 +84,7 @@ async function reach() {
 }
 
 // The daemon's answer. Without packages it only tells whether the sandbox may reach the registry: then npm itself can do it.
-async function request(packages, registry = REGISTRY) {
+async function request(packages, registry = registryOf(args)) {
 	const socket = await reach();
 	const pieces = [];
 	socket.write(JSON.stringify({ language: 'javascript', packages, index: hostOf(registry) }) + '\n');
@@ -186,13 +187,9 @@ async function install(words) {
 		else if (option === '-D' || option === '--save-dev') options.dev = true;
 		else if (option === '--no-save') options.save = false;
 		else if (option === '--loglevel') take();
-		else if (option === '--registry') {
-			await request([], take());
-			throw new Refused(`${option} is not supported here; the daemon installs, from the operator's registry`);
-		}
 		else if (option === '-h' || option === '--help') throw new Local();
 		else if (IDLE.has(option)) continue;
-		else if (option.startsWith('-')) throw new Refused(`${option} is not supported here; the daemon installs, from the operator's registry`);
+		else if (option.startsWith('-')) throw new RefusedOption(`${option} is not supported here; the daemon installs, from the operator's registry`);
 		else wanted.push(parse(word));
 	}
 	const project = options.prefix === null ? projectOf('.') : path.resolve(options.prefix);
@@ -242,6 +239,12 @@ async function execute(words) {
 	run(path.join(tree, 'node_modules/.bin', program), rest);
 }
 
+// The registry that npm would use: that of the command line, else of the environment, else its own.
+function registryOf(words) {
+	const at = words.findIndex((word) => /^--registry(=|$)/.test(word));
+	return at < 0 ? REGISTRY : words[at].slice(11) || words[at + 1] || '';
+}
+
 async function main() {
 	const at = name === 'npx' ? -1 : args.findIndex((word, i) => /^(install|i|in|add|ci|clean-install|exec|x)$/.test(word) && !/^(--prefix|-C)$/.test(args[i - 1]));
 	const verb = at < 0 ? 'npx' : args[at];
@@ -251,8 +254,9 @@ async function main() {
 			await request([]);
 			throw new Refused('the daemon does not install by a lock file; use npm install');
 		}
-		await (/^(npx|exec|x)$/.test(verb) ? execute(words) : install(words));
-	} catch (e) {
+		await (/^(npx|exec|x)$/.test(verb) ? execute(words) : install([...words]));
+	} catch (refusal) {
+		const e = refusal instanceof RefusedOption ? await request([]).then(() => refusal, (other) => other) : refusal;
 		if (e instanceof Local) {
 			runImage();
 			return;

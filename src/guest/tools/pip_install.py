@@ -11,7 +11,6 @@ of a sandbox that may reach the index.
 """
 import json
 import os
-import re
 import site
 import socket
 import sys
@@ -19,88 +18,30 @@ import sysconfig
 import time
 from urllib.parse import urlsplit
 
+from pip_words import Local, Refused, requirements, upgrades
+
 ADDRESS = ("198.18.0.1", 61052)
 REACHED_SECONDS = 1
 TOOLS = "/packages/tools/"
 PTH = "caisson-packages.pth"
-
-# Options without effect here: there is one place, and it has the newest requested versions.
-IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
-        "--prefer-binary", "--break-system-packages", "-v", "--verbose", "--system", "--no-warn-script-location",
-        "--force-reinstall", "-I", "--ignore-installed", "--no-color"}
-IDLE_WITH_VALUE = {"--timeout", "--retries", "--cache-dir", "--progress-bar", "--root-user-action", "--log"}
-LOCAL = {"-e", "--editable", "--no-index", "-f", "--find-links", "-h", "--help"}
 INDEX = {"-i", "--index-url", "--extra-index-url"}
 
 
-class Refused(Exception):
-    pass
+def named_index(args):
+    """The index of a command line; None: it names none."""
+    for i, word in enumerate(args):
+        option, mark, value = word.partition("=")
+        if option in INDEX:
+            return value if mark else "".join(args[i + 1:i + 2])
+    return None
 
 
-class Local(Exception):
-    """The image's own pip has to do it."""
+def index_of(args):
+    """The index that pip would use."""
+    return named_index(args) or os.environ.get("PIP_INDEX_URL") or "https://pypi.org"
 
 
-def applies(marker, line):
-    """Whether `; marker` of a line is true here."""
-    try:
-        from pip._vendor.packaging.markers import Marker
-    except ImportError:
-        raise Refused("'%s': the marker after ';' cannot be evaluated; write the line without it" % line)
-    return Marker(marker).evaluate()
-
-
-def lines(path, depth=0):
-    """The requirements of a file."""
-    with open(path, encoding="utf-8") as f:
-        text = f.read().replace("\\\n", " ")
-    for line in text.splitlines():
-        line = re.sub(r"(^|\s)#.*", "", line).strip()
-        nested = re.fullmatch(r"(?:-r|--requirement)[ =]*(\S+)", line)
-        if nested and depth < 10:
-            yield from lines(os.path.join(os.path.dirname(path), nested.group(1)), depth + 1)
-        elif line.startswith("-") or " --" in line:
-            raise Refused("%s: '%s': options in a file are not supported here; the daemon installs, from the operator's index" % (path, line))
-        elif line:
-            yield line
-
-
-def requirement(text):
-    """A requirement that the daemon understands, or None if its marker is false."""
-    if "://" in text or " @ " in text or text.startswith((".", "/", "~")) or re.search(r"\.(whl|zip|tar\.\w+|tgz)$", text):
-        raise Local
-    name, mark, marker = text.partition(";")
-    return None if mark and not applies(marker.strip(), text) else name.strip()
-
-
-def requirements(args):
-    """(requirements, quiet) of the words after `install`."""
-    found, words, quiet = [], iter(args), False
-    for word in words:
-        option, mark, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if option in LOCAL:
-            raise Local
-        if option in IDLE:
-            quiet = quiet or option in ("-q", "-qq", "--quiet")
-        elif option in IDLE_WITH_VALUE:
-            mark or next(words, None)
-        elif option in INDEX:
-            request([], value or next(words, ""))
-            raise Refused("%s is not supported here; the daemon installs, from the operator's index" % option)
-        elif option in ("-r", "--requirement"):
-            found.extend(map(requirement, lines(value or next(words, ""))))
-        elif word.startswith("-r") and not word.startswith("--"):
-            found.extend(map(requirement, lines(word[2:])))
-        elif word.startswith("-"):
-            raise Refused("%s is not supported here; the daemon installs, from the operator's index" % option)
-        else:
-            found.append(requirement(word))
-    if not args or not found:
-        raise Local
-    return [r for r in found if r], quiet
-
-
-def request(packages, index=os.environ.get("PIP_INDEX_URL") or "https://pypi.org"):
+def request(packages, index):
     """The daemon's answer; raises Local if the sandbox may reach the index. The port is there a moment after the sandbox's first
     program."""
     until = time.monotonic() + REACHED_SECONDS
@@ -115,7 +56,7 @@ def request(packages, index=os.environ.get("PIP_INDEX_URL") or "https://pypi.org
     with connection:
         connection.settimeout(None)
         message = {"language": "python", "packages": packages, "index": urlsplit(index).hostname or "",
-                   "upgrade": bool({"-U", "--upgrade"} & set(sys.argv))}
+                   "upgrade": upgrades(sys.argv)}
         connection.sendall(json.dumps(message).encode() + b"\n")
         with connection.makefile("rb") as answers:
             line = answers.readline()
@@ -156,9 +97,16 @@ def show(answer):
 
 
 def install(args):
-    wanted, quiet = requirements(args)
+    try:
+        wanted, quiet = requirements(args)
+    except Refused:
+        request([], index_of(args))  # no refusal where the sandbox reaches that index: the image's pip has every option
+        if named_index(args):
+            raise Refused("egress of this sandbox does not allow %s; without an index the daemon installs, from the operator's"
+                          % (urlsplit(named_index(args)).hostname or named_index(args)))
+        raise
     if wanted:
-        answer = request(wanted)
+        answer = request(wanted, index_of(args))
         if "tree" not in answer:
             hint = " (%s)" % answer["hint"] if answer.get("hint") else ""
             raise Refused("%s%s (%s)" % (answer.get("error", "the daemon gave no answer"), hint, answer.get("code", "failed")))
@@ -178,7 +126,7 @@ def command(args):
         if args[verb] == "install":
             install([*args[:verb], *args[verb + 1:]])
         else:
-            request([])
+            request([], index_of(args))
             raise Refused("this sandbox has no network, and the daemon does only: pip install NAME")
     except Local:
         return None

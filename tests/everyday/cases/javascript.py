@@ -109,10 +109,11 @@ CASES = [
     js("date-fns",
        javascript("const { addDays, format } = require('date-fns'); format(addDays(new Date(2024, 1, 28), 2), 'yyyy-MM-dd')", result="'2024-03-01'"),
        npm="date-fns"),
-    js("cheerio", javascript("const cheerio = require('cheerio'); cheerio.load('<h1>Title</h1>')('h1').text()", result="'Title'"), npm="cheerio"),
+    # Of cheerio and uuid the last versions that work with node 18, which Debian has.
+    js("cheerio", javascript("const cheerio = require('cheerio'); cheerio.load('<h1>Title</h1>')('h1').text()", result="'Title'"), npm="cheerio@1.0.0"),
     js("uuid and import syntax", javascript("""
             import { v4 } from 'uuid';
-            v4().length""", result="36"), npm="uuid"),
+            v4().length""", result="36"), npm="uuid@11"),
     js("csv-parse and papaparse", javascript("const Papa = require('papaparse'); Papa.parse('a,b\\n1,2', {header: true}).data[0].b", result="'2'"),
        npm="papaparse"),
     js("jest runs a test",

@@ -45,6 +45,8 @@ CASES = [
     Case("express application",
          javascript("const app = require('express')(); app.get('/', (q, r) => r.json({express: true})); await new Promise(r => app.listen(8000, '127.0.0.1', r)); 1"),
          OPEN, http("GET", "/ports/8000/", json={"express": True}), needs="node", npm="express"),
+    Case("http-server of npm, which lists its addresses", background("http-server", "-p", "8000", ".", until="http://127.0.0.1:8000"), OPEN,
+         http("GET", "/ports/8000/", shows="Index of /"), needs="node", npm="http-server"),
     Case("streamlit application", python("open('app.py', 'w').write('import streamlit as st\\nst.title(\"Hi\")\\n')"),
          background("python3", "-m", "streamlit", "run", "app.py", "--server.port", "8000", "--server.headless", "true", "--global.developmentMode", "false", "--browser.gatherUsageStats", "false", until="Network URL"),
          OPEN, http("GET", "/ports/8000/_stcore/health", bytes=b"ok"), modules="streamlit"),

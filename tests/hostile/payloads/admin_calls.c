@@ -23,7 +23,7 @@
 int main(int argc, char **argv)
 {
 	char file[600], text[64];
-	struct user_desc segment = { .entry_number = 0, .base_addr = 0, .limit = 1, .seg_32bit = 1 };
+	struct user_desc segment = { .limit = 1, .seg_32bit = 1 };
 
 	if (argc != 2)
 		return 2;

@@ -34,17 +34,19 @@ async def story(session):
     tools = await session.list_tools()
     name = "story-" + secrets.token_hex(4)
 
-    async def run(code):
-        return await session.call_tool("execute_code", {"session_id": name, "language": "python", "code": code})
+    async def run(code, language="python"):
+        return await session.call_tool("execute_code", {"session_id": name, "language": language, "code": code})
 
     first = await run("x = 20; open('a.csv', 'w').write('1,2')")
     second = await run("print('from', 'a cell'); x * 2 + 2")
     link = next(b for b in first.content if b.type == "resource_link")
     read = await session.read_resource(link.uri)
-    wrong = await run("1 / 0")
+    raised = await run("1 / 0")
+    wrong = await run("1", "cobol")
     get = lambda o, *names: next(getattr(o, n) for n in names if hasattr(o, n))  # noqa: E731
     print(json.dumps({"tools": [t.name for t in tools.tools], "text": second.content[0].text,
                       "structured": get(second, "structured_content", "structuredContent"), "file": read.contents[0].text,
+                      "raised": [get(raised, "is_error", "isError"), raised.content[0].text],
                       "wrong": get(wrong, "is_error", "isError")}))
 
 

@@ -27,6 +27,7 @@ TEST(found)
 	assert_string_equal(of("rnu"), "run");
 	assert_string_equal(of("creates"), "create");
 	assert_string_equal(of("pss"), "ps");
+	assert_string_equal(of("exce"), "exec");
 }
 
 TEST(none)
@@ -34,6 +35,8 @@ TEST(none)
 	assert_string_equal(of(""), "");
 	assert_string_equal(of("x"), "");
 	assert_string_equal(of("zz"), "");
+	assert_string_equal(of("ruby"), ""); /* a word of its own */
+	assert_string_equal(of("exit"), "");
 	assert_string_equal(of("--gpu-count"), "");
 	assert_string_equal(of("--a-very-long-word-that-nobody-has-ever-meant"), "");
 }

@@ -150,7 +150,10 @@ TEST(refusals, NULL, teardown)
 	assert_message(parse("--list", "bad"), "--list: is bad");
 	assert_message(parse("-l", "a", "-l", "b", "-l", "c"), "--list: takes at most 2 values");
 	assert_message(parse("--max-parts", "a,b,c,d"), "--max-parts: takes at most 3 values");
-	assert_message(parse("--size", "1"), "--size: must be between 1 KiB and 1 MiB");
+	assert_message(
+		parse("--size", "1"),
+		"--size: must be between 1 KiB and 1 MiB; a number without a unit (K, M, G) is one "
+		"of bytes");
 	assert_message(parse("--time", "1ms"), "--time: must be between 10 ms and 1 min");
 	assert_message(parse("--cpus", "3"), "--cpus: must be between 0.010 and 2");
 	assert_message(parse("--open", "0"), "--open: must be at least 1 B");
@@ -186,8 +189,9 @@ TEST(sources, NULL, teardown)
 	assert_message(parse_env("CAISSON_PATH=rel"), "CAISSON_PATH: must be an absolute path");
 	assert_int_equal(options_set(&p, "--number", OPTION_BY_OLD_NAME, "OLD", "3", &err), 0);
 	assert_int_equal(t.number, 3);
-	assert_message(options_set(&p, "--size", OPTION_BY_OLD_NAME, "OLD", "1", &err),
-		       "OLD: must be between 1 KiB and 1 MiB");
+	assert_message(
+		options_set(&p, "--size", OPTION_BY_OLD_NAME, "OLD", "1", &err),
+		"OLD: must be between 1 KiB and 1 MiB; a number without a unit (K, M, G) is one of bytes");
 }
 
 TEST(other_arguments, NULL, teardown)

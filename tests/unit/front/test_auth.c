@@ -302,7 +302,13 @@ TEST(users)
 	struct auth_verdict v = DECIDE(a, .own = true);
 
 	assert_string_equal(v.owner, "local");
-	v = DECIDE(a, .peer = &unix_peer, .api_key = "whatever");
+	/* A token is wrong where the daemon has no tokens; an empty one does not count. */
+	assert_verdict(DECIDE(a, .own = true, .api_key = "whatever"), 401, "unauthorized");
+	assert_verdict(DECIDE(a, .peer = &unix_peer, .authorization = "Bearer x"), 401,
+		       "unauthorized");
+	v = DECIDE(a, .own = true, .authorization = "token ");
+	assert_string_equal(v.owner, "local");
+	v = DECIDE(a, .peer = &unix_peer);
 	assert_string_equal(v.owner, "local");
 	v = DECIDE(a);
 	assert_verdict(v, 401, "unauthorized");
@@ -315,6 +321,22 @@ TEST(users)
 	v = DECIDE(a, .unanswered = true);
 	assert_verdict(v, 503, "out_of_memory");
 	assert_int_equal(v.retry_after_s, 1);
+	auth_free(a);
+}
+
+/* By choice nobody needs one. A page of another site still may not call. */
+TEST(everyone)
+{
+	struct config c = { .listen = "0.0.0.0:8001", .no_token = true };
+	struct auth *a = NULL;
+
+	assert_int_equal(auth_load(&c, &a, &err), 0);
+	assert_int_equal(auth_open_tcp(a, -1, &err), 0);
+	struct auth_verdict v = DECIDE(a, .peer = &far, .host = "192.0.2.1:8001");
+
+	assert_string_equal(v.owner, "local");
+	assert_verdict(DECIDE(a, .peer = &far, .host = "evil.example"), 421, "forbidden_host");
+	assert_verdict(DECIDE(a, .origin = "https://evil.example"), 403, "forbidden_origin");
 	auth_free(a);
 }
 

@@ -79,12 +79,14 @@ TEST(environment)
 	assert_int_equal(make(&w), 0);
 	assert_string_equal(env("TERM"), "xterm-256color");
 	assert_string_equal(env("PIP_RETRIES"), "1");
+	assert_string_equal(env("NODE_OPTIONS"), "--require=/etc/caisson-node.js");
 	assert_non_null(strstr(env("PATH"), "/packages/tools/bin:/usr/local/bin"));
 	command_line_free(&line);
 	w = (struct command_words){ .program = "p", .fetcher = true };
 	assert_int_equal(make(&w), 0);
 	assert_string_equal(env("PATH"), "/usr/local/bin:/usr/bin:/bin");
 	assert_null(env("PIP_RETRIES"));
+	assert_null(env("NODE_OPTIONS"));
 	command_line_free(&line);
 	json_decref(sandbox);
 	json_decref(request);

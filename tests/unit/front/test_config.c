@@ -171,6 +171,7 @@ static void try_twin(const char *line, void *arg)
 		{ "--log-format", "text" },
 		{ "--tools", "all" },
 		{ "--workspace-rw", NULL },
+		{ "--no-token", NULL },
 		{ "--mount", "/a:/b:rw" },
 		{ "--log-level", "debug" },
 		{ "--cpus", "1" },
@@ -210,6 +211,7 @@ static void try_twin(const char *line, void *arg)
 		{ "--package-timeout", "3" },
 		{ "--package-keep", "3" },
 		{ "--secrets-env", "X_" },
+		{ "--without", "cgroup" },
 		{ "--s3-bucket", "bucket" },
 		{ "--s3-endpoint", "http://a" },
 		{ "--s3-region", "here" },
@@ -289,7 +291,7 @@ TEST(twins)
 
 	tools = check_tool;
 	each_line(try_twin, &n);
-	assert_int_equal(n, 68);
+	assert_int_equal(n, 70);
 }
 
 TEST(order)
@@ -332,6 +334,7 @@ TEST(agreement)
 	assert_refused(parse("--max-sandboxes", "2", "--pool", "3"), "--pool");
 	assert_refused(parse("--tls-cert", "c"), "--tls-cert");
 	assert_refused(parse("--tls-key", "k"), "--tls-key");
+	assert_refused(parse("--no-token", "--token-file", "t"), "--no-token");
 	assert_refused(parse("--listen", "none", "--socket", "none"), "--listen");
 	assert_refused(parse("--listen", "none", "--tls-cert", "c", "--tls-key", "k"),
 		       "--tls-cert");

@@ -135,7 +135,7 @@ static size_t list_attempts(struct attempt *ret)
 		  { it.ledger, P("full"), MAKE & ~O_EXCL, 0600 },
 		  EACCES,
 		  CONTROL },
-		{ "ledger itself", SYS_openat, { it.ledger, P("."), O_DIRECTORY }, EACCES, CONTROL },
+		{ "the ledger", SYS_openat, { it.ledger, P("."), O_DIRECTORY }, EACCES, CONTROL },
 		{ "ledger O_PATH", SYS_openat, { it.ledger, P("full"), O_PATH }, EACCES, CONTROL },
 		{ "ledger exists", SYS_openat, { it.ledger, P("full"), MAKE, 0600 }, EEXIST },
 		{ "ledger up", SYS_openat, { it.ledger, P("../no"), MAKE, 0600 }, EACCES },

@@ -191,11 +191,10 @@ TEST(bodies)
 
 		if (!route_takes_json(r) || r->hidden)
 			continue;
-		json_t *schema = json_object_get(
-			json_object_get(json_object_get(json_object_get(operation(r), "requestBody"),
-							"content"),
-					"application/json"),
-			"schema");
+		json_t *schema = json_object_get(operation(r), "requestBody");
+
+		schema = json_object_get(json_object_get(schema, "content"), "application/json");
+		schema = json_object_get(schema, "schema");
 		json_t *examples = json_object(), *defaults = json_object();
 
 		assert_false(json_boolean_value(json_object_get(schema, "additionalProperties")));

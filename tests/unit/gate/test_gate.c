@@ -320,6 +320,17 @@ TEST(other_protocols)
 	}
 }
 
+/* So much without the end of a line: a request, as far as any server may read it as one. */
+TEST(a_first_line_without_an_end)
+{
+	static char text[SNIFF_MAX] = "receive it";
+
+	assert_int_equal(look(text, sizeof(text) - 1).kind, SNIFF_MORE);
+	assert_int_equal(look(text, sizeof(text)).kind, SNIFF_BAD);
+	text[0] = '\0'; /* no method has this byte */
+	assert_int_equal(look(text, sizeof(text)).kind, SNIFF_OTHER);
+}
+
 TEST(tls)
 {
 	/* A record with a ClientHello: version, random, no session, one cipher, no compression, one

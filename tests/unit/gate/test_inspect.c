@@ -113,7 +113,12 @@ TEST(binds)
 	assert_false(bindings_value(&b, &v, "p3", "a.test"));
 
 	/* A front that was taken over asks for more than the operator allows. */
-	struct gate_bind bad = { .host = "b.test", .name = "T", .owner = "bob", .placeholder = "p" };
+	struct gate_bind bad = {
+		.host = "b.test",
+		.name = "T",
+		.owner = "bob",
+		.placeholder = "p",
+	};
 
 	assert_int_equal(bindings_set(&b, &v, &bad, 1), -22);
 	bad = (struct gate_bind){

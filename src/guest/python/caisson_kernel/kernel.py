@@ -65,6 +65,7 @@ def prepare(preload=()):
     reseed.warm_pid = os.getpid()
     memory.keep()
     standins.install()  # before the modules that it patches are loaded
+    streams.install()  # and before modules that keep print()
     for name in preload:
         error = _import(name)
         if error is not None:

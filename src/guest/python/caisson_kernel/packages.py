@@ -12,11 +12,10 @@ in the channel while code runs, so the last finder of imports looks there.
 import importlib
 import importlib.machinery
 import os
-import re
 import sys
 import types
 
-from . import standins
+from . import pip_words, standins
 
 _told = []  # the directories of the last message
 
@@ -73,36 +72,6 @@ def watch():
         sys.meta_path.append(_Finder)
 
 
-# Options of pip that have no effect here: there is one place.
-_IDLE = {"-q", "-qq", "--quiet", "--user", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
-         "--prefer-binary", "--break-system-packages", "-v", "--verbose"}
-_UPGRADE = {"-U", "--upgrade"}
-
-
-def _lines(path):
-    with open(path, encoding="utf-8") as f:
-        for line in f:
-            line = re.sub(r"(^|\s)#.*", "", line).strip()
-            if line:
-                yield line
-
-
-def _requirements(args):
-    """The packages that the words after `pip install` name."""
-    requirements, words = [], iter(args)
-    for word in words:
-        if word in ("-r", "--requirement"):
-            requirements.extend(_lines(next(words, "")))
-        elif word.startswith("-"):
-            if word not in _IDLE | _UPGRADE:
-                raise ValueError("pip install: %s is not supported here; the host installs, from the operator's index" % word)
-        else:
-            requirements.append(word)
-    if not requirements:
-        raise ValueError("pip install: name at least one package")
-    return requirements
-
-
 def _imported_before(package):
     """The module of this package, if the interpreter has another one than the installed."""
     name = package.split()[0].replace("-", "_")
@@ -112,8 +81,13 @@ def _imported_before(package):
 
 def install(args):
     from . import control
-    wanted = _requirements(args)  # refuses options before anything is asked
-    answer = control.channel.install(wanted, bool(_UPGRADE.intersection(args)))
+    try:
+        wanted, _ = pip_words.requirements(args)
+    except (pip_words.Refused, pip_words.Local) as exc:
+        raise ValueError("pip install: %s" % exc) from None
+    if not wanted:
+        return  # their markers are false
+    answer = control.channel.install(wanted, pip_words.upgrades(args))
     if answer.get("error"):
         raise RuntimeError("pip install: " + str(answer["error"]))
     installed = [str(p) for p in answer.get("packages") or ()]

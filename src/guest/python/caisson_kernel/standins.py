@@ -85,7 +85,10 @@ def _capture_module():
 
 def _pylabtools():
     from .objects import print_figure
-    return {"backend2gui": {}, "print_figure": print_figure}
+
+    def select_figure_formats(_shell, formats, **_options):
+        display.set_figure_formats([formats] if isinstance(formats, str) else list(formats))
+    return {"backend2gui": {}, "print_figure": print_figure, "select_figure_formats": select_figure_formats}
 
 
 def _latextools():

@@ -9,8 +9,12 @@ io.FileIO may write less than it was given (a signal, O_NONBLOCK) and the text l
 User code may replace, close, detach or reconfigure the streams. restore() before the next execution repairs them;
 as long as they are intact the same objects stay, since logging handlers and the like hold on to them.
 
+Python's print() writes each value, separator and end by itself. Ours makes one write of them, if it prints to one of these
+streams: a line costs one system call, is one event for the client, and lines of several threads do not mix.
+
 The C library's stdout is made unbuffered, for extensions that printf().
 """
+import builtins
 import errno
 import io
 import os
@@ -18,6 +22,8 @@ import select
 import sys
 
 _write = os.write  # user code may replace the one in os
+_python_print = builtins.print
+_StringIO = io.StringIO
 
 
 class Descriptor(io.RawIOBase):
@@ -90,6 +96,29 @@ def flush():
                 stream.flush()
             except Exception:
                 pass
+
+
+def _print(*args, sep=" ", end="\n", file=None, flush=False):
+    stream = getattr(sys, "stdout", None) if file is None else file
+    if stream is None or (stream is not _ours.get("stdout") and stream is not _ours.get("stderr")):
+        return _python_print(*args, sep=sep, end=end, file=file, flush=flush)
+    text = _StringIO()
+    try:
+        _python_print(*args, sep=sep, end=end, file=text)
+    finally:  # if a value has no text: those before it
+        stream.write(text.getvalue())
+    if flush:
+        stream.flush()
+
+
+_print.__name__ = _print.__qualname__ = "print"
+_print.__module__ = "builtins"
+_print.__doc__ = _python_print.__doc__
+
+
+def install():
+    """Make print() ours, once: user code may replace it for good."""
+    builtins.print = _print
 
 
 def unbuffer_c():

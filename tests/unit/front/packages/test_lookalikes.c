@@ -110,6 +110,7 @@ TEST(honest_neighbours)
 		"@babel/cores",
 		"lodash.merge",
 		"@my-company/react-dom",
+		"JSONStream",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(python); i++)

@@ -38,6 +38,7 @@ TEST(requirements)
 		{ ECO_PYTHON, "x", "1; rm", NULL, false },
 		{ ECO_PYTHON, " ", NULL, NULL, false },
 		{ ECO_JAVASCRIPT, "left-pad", NULL, "left-pad", false },
+		{ ECO_JAVASCRIPT, "JSONStream", NULL, "JSONStream", false },
 		{ ECO_JAVASCRIPT, "left-pad@1.3.0", NULL, "left-pad@1.3.0", true },
 		{ ECO_JAVASCRIPT, "@types/node@^20", NULL, "@types/node@^20", false },
 		{ ECO_JAVASCRIPT, "@types/node", "20.1.0", "@types/node@20.1.0", true },
@@ -66,6 +67,23 @@ static const char CLOSURE[] =
 	"[{\"name\":\"Top\",\"version\":\"1\",\"sha256\":\"\",\"built\":true,\"needs\":[\"mid\"],\"x\":1},"
 	"{\"name\":\"mid\",\"version\":\"2\",\"integrity\":\"sha512-ab==\",\"needs\":[\"bad_one\",7,\"/\"]},"
 	"{\"name\":\"bad.one\",\"version\":\"3\"}]";
+
+/* The operator's names are in lower case and as python writes them; those of npm need not be. */
+TEST(blocked_names_of_npm)
+{
+	static const char *const blocked[] = { "JSONStream", "socket.io", "@Scope/any" };
+	struct config c = { .blocked_packages = { "jsonstream", "socket-io", "@scope/*" } };
+	struct requirement asked;
+	struct refusal why;
+
+	for (size_t i = 0; i < ARRAY_SIZE(blocked); i++) {
+		assert_null(requirement_parse(ECO_JAVASCRIPT, blocked[i], NULL, &asked));
+		assert_int_equal(rules_request(&c, ECO_JAVASCRIPT, &asked, 1, &why), -1);
+		assert_string_equal(why.code, "package_blocked");
+	}
+	assert_null(requirement_parse(ECO_JAVASCRIPT, "JSONStream2", NULL, &asked));
+	assert_int_equal(rules_request(&c, ECO_JAVASCRIPT, &asked, 1, &why), 0);
+}
 
 TEST(dependencies_may_look_like_others)
 {

@@ -9,7 +9,6 @@
 Without servers, none of this exists: no name in the namespace, no module, nothing loaded. With servers, the first execution brings the
 names; the kernel asks the host at their first use.
 """
-from .. import source
 from . import artifacts, discovery, memory, modules, proxy, servers
 from .rpc import MCPError
 
@@ -48,6 +47,7 @@ def enter(mcp, namespace, name):
     if not isinstance(mcp, dict):
         return
     artifacts.begin(name)
+    memory.namespace = namespace
     if mcp.get("servers") != _entered or not _names:
         servers.load(mcp.get("servers"))
         modules.install()
@@ -56,7 +56,7 @@ def enter(mcp, namespace, name):
         modules.runtime.LOADED_MCP_SERVERS = _names["LOADED_MCP_SERVERS"]
         _entered = mcp.get("servers")
     if mcp.get("saved_tools") and not _tools_loaded:
-        memory.load_tools(namespace, source.remember)
+        memory.load_tools()
     _tools_loaded = True
 
 

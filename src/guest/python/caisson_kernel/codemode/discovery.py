@@ -33,7 +33,9 @@ async def list_servers():
 
 async def list_tools(server):
     """The tools of a server: dictionaries with name, alias, description and input_schema."""
-    return [servers.listed(tool) for tool in (await servers.find(server).tools_async()).values()]
+    found = servers.find(server)
+    await found.tools_async()
+    return found.listed()
 
 
 def list_tools_sync(server=None):
@@ -41,7 +43,9 @@ def list_tools_sync(server=None):
     if server is None:
         raise MCPError("list_tools_sync(server) needs a server's name; there are: %s" % (", ".join(servers.loaded) or "none"),
                        code="arguments")
-    return tuple(servers.listed(tool) for tool in servers.find(server).tools().values())
+    found = servers.find(server)
+    found.tools()
+    return tuple(found.listed())
 
 
 def describe_server(name):

@@ -18,6 +18,7 @@ import textwrap
 import time
 import types
 
+from ..source import remember
 from . import rpc
 from .rpc import MCPError
 
@@ -170,7 +171,15 @@ def get_memory_info(key):
 
 # ---- functions
 
+namespace = {}  # of the kernel; codemode.enter() sets it
+
+
+def _is_ours(decorator):
+    return getattr(decorator, "id", getattr(decorator, "attr", None)) == "save_tool"
+
+
 def _source(func):
+    """The source without @save_tool, and whether it had that."""
     if not inspect.isfunction(func) or func.__name__ == "<lambda>":
         raise ValueError("save_tool requires a function that was defined with def")
     try:
@@ -179,15 +188,31 @@ def _source(func):
         raise ValueError("save_tool: the source of %s is not known here" % func.__name__) from None
     tree = ast.parse(source).body[0]
     lines = source.split("\n")
-    for decorator in tree.decorator_list:  # loading the function must not save it again
-        if getattr(decorator, "id", getattr(decorator, "attr", None)) == "save_tool":
-            lines[decorator.lineno - 1:decorator.end_lineno] = [""] * (decorator.end_lineno - decorator.lineno + 1)
-    return "\n".join(lines).strip("\n") + "\n"
+    ours = [decorator for decorator in tree.decorator_list if _is_ours(decorator)]
+    for decorator in ours:  # loading the function must not save it again
+        lines[decorator.lineno - 1:decorator.end_lineno] = [""] * (decorator.end_lineno - decorator.lineno + 1)
+    return "\n".join(lines).strip("\n") + "\n", bool(ours)
+
+
+def _define(name, source):
+    """A function that fails is reported."""
+    file = "%s/tools/%s.py" % (PROJECTS, name)
+    try:
+        code = compile(source, file, "exec")
+        remember(file, source)
+        exec(code, namespace)
+    except Exception as exc:
+        print("saved tool %r was not loaded: %s: %s" % (name, type(exc).__name__, exc), file=sys.stderr)
+
+
+def _view_tools(tools):
+    _view("user_tools.py", "\n\n".join(str(tool["source"]) for tool in tools if tool["language"] == "python"))
 
 
 def save_tool(func):
-    """Save a function: it is defined in every later sandbox of yours in this project. The modules that it uses are imported there too."""
-    source = _source(func)
+    """Save a function: it is defined here, and in every later sandbox of yours in this project. The modules that it uses are imported
+    there too. As a decorator, @save_tool leaves the function as it is."""
+    source, decorates = _source(func)
     used = inspect.getclosurevars(func)
     if used.nonlocals:
         raise ValueError("save_tool: %s uses variables of the function around it: %s" % (
@@ -196,14 +221,22 @@ def save_tool(func):
                if isinstance(value, types.ModuleType) and value.__name__ != "mcp"]
     outside = sorted(name for name, value in used.globals.items() if name != func.__name__ and not isinstance(value, types.ModuleType)
                      and not name.startswith("mcp_") and name not in NAMES and not hasattr(builtins, name))
-    _ask("tool.save", name=func.__name__, source="".join(imports) + source)
+    source = "".join(imports) + source
+    _ask("tool.save", name=func.__name__, source=source)
+    if func.__name__ not in namespace:  # it was defined in a function or a module
+        _define(func.__name__, source)
+    _view_tools(list_saved_tools())
     note = " It uses %s from outside of the function, which must exist there too." % ", ".join(outside) if outside else ""
-    return "Tool %r saved. It will be available in future sandboxes.%s" % (func.__name__, note)
+    said = "Tool %r saved. It is available in this sandbox and in future ones.%s" % (func.__name__, note)
+    if decorates:
+        print(said)
+    return func if decorates else said
 
 
 def delete_tool(name):
     """Delete a saved function."""
     gone = (_ask("tool.delete", name=getattr(name, "__name__", None) or str(name)) or {}).get("deleted")
+    _view_tools(list_saved_tools())
     return "Tool %r %s." % (str(name), "deleted" if gone else "not found")
 
 
@@ -218,23 +251,16 @@ def list_saved_tools():
              "updated_at": _time(t.get("updated_at"))} for t in (_ask("tool.list") or {}).get("tools") or ()]
 
 
-def load_tools(namespace, remember):
-    """Define the saved functions. A function that fails is reported, and the others are still defined."""
+def load_tools():
+    """Define the saved functions. If one fails, the others are still defined."""
     try:
         tools = [tool for tool in list_saved_tools() if tool["language"] == "python"]
     except MCPError as exc:
         print("saved tools could not be loaded: %s" % exc, file=sys.stderr)
         return
     for tool in tools:
-        name, source = str(tool["name"]), str(tool["source"])
-        file = "%s/tools/%s.py" % (PROJECTS, name)
-        try:
-            code = compile(source, file, "exec")
-            remember(file, source)
-            exec(code, namespace)
-        except Exception as exc:
-            print("saved tool %r was not loaded: %s: %s" % (name, type(exc).__name__, exc), file=sys.stderr)
-    _view("user_tools.py", "\n\n".join(str(tool["source"]) for tool in tools))
+        _define(str(tool["name"]), str(tool["source"]))
+    _view_tools(tools)
 
 
 NAMES = ("save_memory", "load_memory", "delete_memory", "list_memories", "update_memory", "memory_exists", "get_memory_info",

@@ -79,6 +79,8 @@ def _overview(server, functions):
         names = [name + ("" if part.default is part.empty else "=...") for name, part in one.__signature__.parameters.items()]
         note = " ".join(str(one.tool.get("description") or one.tool.get("title") or "").split())
         lines.append("%s(%s)%s" % (one.__name__, ", ".join(names), ": " + note[:_LINE_MAX] if note else ""))
+    if server.note:
+        lines += ["", server.note]
     lines += ["", "Await them: await mcp_%s.tool(name=value); help(mcp_%s.tool) explains one." % (server.alias, server.alias)]
     return "\n".join(lines)
 
@@ -94,10 +96,12 @@ class Proxy:
 
     async def list_tools(self):
         """The tools of the server: a list of dictionaries."""
-        return [servers.listed(tool) for tool in (await self._server.tools_async()).values()]
+        await self._server.tools_async()
+        return self._server.listed()
 
     def list_tools_sync(self):
-        return [servers.listed(tool) for tool in self._server.tools().values()]
+        self._server.tools()
+        return self._server.listed()
 
     def __getattr__(self, name):
         if name.startswith("_"):

@@ -8,6 +8,7 @@ prepare(), which checks the arguments against the schema, so no malformed call l
 import difflib
 import keyword
 import re
+import sys
 
 from . import result, rpc, schema
 from .rpc import MCPError
@@ -38,6 +39,8 @@ class Server:
         self.description = str(entry.get("description") or "")
         self._tools = None  # by name
         self._refused = ()  # names that this sandbox may not call
+        self.note = ""  # about these, in the host's words
+        self._noted = None
 
     def forget(self):
         self._tools = None
@@ -50,7 +53,15 @@ class Server:
         self._tools = tools
         refused = (answer or {}).get("refused")
         self._refused = refused if isinstance(refused, list) else ()
+        self.note = str((answer or {}).get("note") or "")
         return tools
+
+    def listed(self):
+        """The known tools as they are shown in lists. That the rules leave some out is printed on stderr, once."""
+        if self.note and self.note != self._noted:
+            self._noted = self.note
+            print(self.note, file=sys.stderr)
+        return [listed(tool) for tool in self._tools.values()]
 
     def tools(self):
         if self._tools is not None:
@@ -76,8 +87,8 @@ class Server:
         tools = self._tools
         near = difflib.get_close_matches(name, [n for t in tools.values() for n in (t["alias"], t["name"])], 1)
         shown = ", ".join(sorted(t["alias"] for t in tools.values())[:40]) or "none"
-        return UnknownTool("%s has no tool %r%s; it has: %s" % (
-            self.name, name, ", did you mean %r?" % near[0] if near else "", shown),
+        return UnknownTool("%s has no tool %r%s; it has: %s%s" % (
+            self.name, name, ", did you mean %r?" % near[0] if near else "", shown, "; " + self.note if self.note else ""),
             code="unknown_tool", server=self.name, tool=name)
 
     def tool(self, name):

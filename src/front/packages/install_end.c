@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outcome.c - How an install ended: for the ledger, the metrics and the client. */
+/* install_end.c - How an install ends: its cell, the ledger and the metrics, the client. */
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/list.h"
+#include "front/cell/image_use.h"
 #include "front/packages/closure.h"
+#include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
 #include "front/packages/trees.h"
@@ -13,6 +18,8 @@
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "ledger/ledger.h"
+
+/* ---- records ------------------------------------------------------------------------------- */
 
 static void record(const struct install *in)
 {
@@ -52,14 +59,95 @@ static const char *outcome_of(const struct install *in)
 {
 	if (!in->refusal.kind)
 		return "installed";
-	return in->refusal.kind == 403 ? "blocked" : "failed";
+	return in->refusal.kind == REFUSAL_FORBIDDEN ? "blocked" : "failed";
 }
 
-void outcome_record(const struct install *in)
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void install_free(struct install *in)
 {
+	LIST_DROP(in->packages->installs, in);
+	json_decref(in->requirements);
+	json_decref(in->constraints);
+	json_decref(in->recalled);
+	json_decref(in->closure);
+	buf_free(&in->line);
+	image_release(in->image);
+	free(in->request);
+	free(in);
+}
+
+/* Deferred: callers still use the objects that are released here. */
+static void conclude(struct deferred *d)
+{
+	struct install *in = d->arg;
+	struct sandbox *s = install_sandbox(in);
+
+	install_keep_stop(in);
+	fetcher_stop(in);
+	in->packages->n_installs -= in->cached ? 0 : 1;
+	in->ended_ns = clock_now_ns();
+	if (!in->refusal.kind && in->sandbox_id[0] && !s)
+		(void)refusal_set(&in->refusal, REFUSAL_CONFLICT, "session_ended", NULL, NULL,
+				  "the sandbox ended before its packages were there");
+	if (!in->refusal.kind)
+		trees_use(in->packages, s, in->owner, in->tree);
 	metric_package(outcome_of(in));
 	record(in);
+	if (in->ops)
+		in->ops->done(in);
+	install_free(in);
 }
+
+void install_end(struct install *in)
+{
+	if (in->ended)
+		return;
+	in->ended = true;
+	in->later.fn = conclude;
+	in->later.arg = in;
+	loop_defer(in->packages->loop, &in->later);
+}
+
+void install_fail(struct install *in, const struct refusal *why)
+{
+	if (in->ended)
+		return;
+	in->refusal = *why;
+	install_end(in);
+}
+
+void install_fail_text(struct install *in, enum refusal_kind kind, const char *code,
+		       const char *hint, const char *fmt, ...)
+{
+	struct refusal why = { .kind = kind, .code = code, .hint = hint };
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why.message, sizeof(why.message), fmt, ap);
+	va_end(ap);
+	if (kind == REFUSAL_UNAVAILABLE)
+		why.retry_after_s = 5;
+	install_fail(in, &why);
+}
+
+void install_no_tool(struct install *in, const char *fmt, ...)
+{
+	const char *hint = in->eco == ECO_PYTHON ?
+				   "use an image that has python3 with pip (22.2 or later) or uv" :
+				   "use an image that has node and npm";
+	char missing[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(missing, sizeof(missing), fmt, ap);
+	va_end(ap);
+	install_fail_text(in, REFUSAL_UNSUPPORTED, "no_installer", hint,
+			  "'%.60s' cannot be installed with the image %.150s: %s", in->first,
+			  in->image->name, missing);
+}
+
+/* ---- for the client ------------------------------------------------------------------------ */
 
 void install_message(const struct install *in, char *ret, size_t size)
 {

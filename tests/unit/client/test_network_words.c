@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_network_hint.c - Words of programs that found no host, and words that only resemble them. */
+/* test_network_words.c - Words of programs that found no host, and words that resemble them. */
 #include "../unit.h"
 #include "base/fd.h"
-#include "front/sandbox/network_hint.h"
+#include "client/network_words.h"
 #include <string.h>
 
 TEST(words)
@@ -15,6 +15,7 @@ TEST(words)
 		"dial tcp: lookup example.org on 198.18.0.1:53: read: connection refused",
 		"OSError: [Errno 101] Network is unreachable",
 		"ssh: Could not resolve hostname example.org: Name or service not known",
+		"java.net.UnknownHostException: example.org",
 		"Err:1 http://deb.debian.org stable InRelease\n  Temporary failure resolving "
 		"'deb.debian.org'",
 	};
