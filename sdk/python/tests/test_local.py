@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_local.py - A daemon that is started on demand, and never left behind; and the content of the package."""
 import asyncio
+import importlib.metadata
+import shutil
 import signal
 import subprocess
 import sys
@@ -138,6 +140,23 @@ def test_binary(nowhere, tmp_path):
 def test_it_is_the_installed_one():
     where = Path(caisson.__file__)
     assert "site-packages" in where.parts and where.with_name("py.typed").exists()
+
+
+def test_the_name_of_the_distribution():
+    """The module is caisson; the name caisson on PyPI belongs to another project."""
+    assert importlib.metadata.version("caisson-sandbox") == caisson.__version__
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version("caisson")
+
+
+def test_an_installation_leaves_no_file_in_the_tree(tmp_path):
+    source = tmp_path / "python"
+    shutil.copytree(Path(__file__).resolve().parents[1], source, ignore=shutil.ignore_patterns("__pycache__"))
+    before = sorted(source.rglob("*"))
+    r = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", tmp_path / "there", source],
+                       capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0 and (tmp_path / "there" / "caisson" / "py.typed").exists(), r
+    assert sorted(source.rglob("*")) == before
 
 
 def test_nothing_but_the_standard_library():

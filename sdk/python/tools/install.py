@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """install.py - Build the wheel and install it in an environment that has nothing else.
 
-Nothing is fetched: setuptools and wheel are the distribution's, and the library needs nothing. The source is copied first, because
-setuptools leaves its work beside what it builds. The tests run in that environment; pytest is the distribution's as well, so its
-directory comes last in the path there.
+Nothing is fetched: flit_core, which builds the wheel, is the distribution's, and the library needs nothing. The tests run in that
+environment; pytest is the distribution's as well, so its directory comes last in the path there.
 
-usage: install.py DIR     DIR/caisson-*.whl, DIR/venv
+usage: install.py DIR     DIR/caisson_sandbox-*.whl, DIR/venv
 """
 import shutil
 import subprocess
@@ -24,16 +23,11 @@ def run(*argv: object) -> None:
 def main() -> int:
     where = Path(sys.argv[1]).resolve()
     where.mkdir(parents=True, exist_ok=True)
-    for old in (where / "src", where / "venv"):
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(where / "venv", ignore_errors=True)
     for wheel in where.glob("*.whl"):
         wheel.unlink()
-    (where / "src").mkdir()
-    shutil.copytree(SOURCE / "src", where / "src" / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(SOURCE / name, where / "src" / name)
-    run(*PIP, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", where, where / "src")
-    wheel, = where.glob("caisson-*.whl")
+    run(*PIP, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", where, SOURCE)
+    wheel, = where.glob("caisson_sandbox-*.whl")
     run("/usr/bin/python3", "-m", "venv", "--without-pip", where / "venv")
     run(*PIP, "--python", where / "venv" / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
     packages, = (where / "venv" / "lib").glob("python3.*/site-packages")

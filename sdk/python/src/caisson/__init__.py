@@ -23,7 +23,6 @@ from ._sync.processes import Process
 from ._sync.sandbox import Sandbox
 from ._sync.stream import Execution, Installation
 from ._sync.terminal import Terminal
-from ._version import VERSION as __version__
 from .abstract import SandboxClient, SandboxHandle
 from .errors import (
     AnswerTimeout,
@@ -88,6 +87,7 @@ from .records import (
 )
 from .types import Cause, CodeError, Display, Event, ExecResult, SandboxSpec, Usage
 
+__version__ = "0.1.0"
 __all__ = [
     "AnswerTimeout",
     "Approval",

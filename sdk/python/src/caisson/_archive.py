@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+import time
 from pathlib import Path
 from typing import BinaryIO, List, Union
 
@@ -82,3 +83,29 @@ def _file(archive: tarfile.TarFile, member: tarfile.TarInfo, where: Path) -> Non
         where.unlink()
     with source, open(os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, member.mode & 0o755 | 0o600), "wb") as out:
         shutil.copyfileobj(source, out, 256 << 10)
+
+
+def file_head(name: str, size: int, owner: int) -> bytes:
+    """The beginning of an archive with one file, which belongs to a user of the sandbox. Its content and file_end() follow."""
+    member = tarfile.TarInfo(name)
+    member.size, member.uid, member.gid, member.mtime = size, owner, owner, time.time()
+    return member.tobuf(tarfile.PAX_FORMAT)
+
+
+def file_end(size: int) -> bytes:
+    """The end of such an archive."""
+    return bytes(-size % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE)
+
+
+def unpack_file(f: BinaryIO, out: BinaryIO) -> None:
+    """The content of an archive that has one plain file."""
+    try:
+        with tarfile.open(fileobj=f, mode="r:") as archive:
+            member = archive.next()
+            source = archive.extractfile(member) if member and member.isfile() and not member.issparse() else None
+            if source is None:
+                raise ProtocolError("the archive does not have a plain file")
+            with source:
+                shutil.copyfileobj(source, out, 256 << 10)
+    except tarfile.TarError as e:
+        raise ProtocolError(f"invalid archive: {e}") from e

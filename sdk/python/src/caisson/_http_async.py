@@ -203,10 +203,17 @@ class AsyncTransport:
         return await self._persist(request, self._begin)
 
     async def switch(
-        self, path: str, *, query: Optional[Mapping[str, Any]] = None, headers: Optional[Mapping[str, str]] = None
+        self,
+        path: str,
+        *,
+        query: Optional[Mapping[str, Any]] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        method: str = "GET",
+        json: Any = None,
+        timeout: float = CONNECT_SECONDS,
     ) -> Tuple[AsyncConnection, Head, bytes]:
         """Ask for another protocol on a connection. The caller then owns the connection, and the bytes that have arrived on it."""
-        request = Request(self.place, "GET", path, query, headers=headers, timeout=CONNECT_SECONDS)
+        request = Request(self.place, method, path, query, json, headers=headers, timeout=timeout)
         connection, parser = await self._exchange(request)
         if parser.head is not None and parser.head.status == 101:
             return connection, parser.head, parser.rest

@@ -158,7 +158,10 @@ def _complex(r: Reader, node: Dict[str, Any]) -> complex:
     parts = [r.value(p) for p in get(node, "v", list)]
     if len(parts) != 2 or any(type(p) not in (int, float) for p in parts):
         raise BadValue("a complex number must have two numbers")
-    return complex(*parts)
+    try:
+        return complex(*parts)
+    except OverflowError:
+        raise BadValue("a complex number has a number that is too large") from None
 
 
 def _decimal(r: Reader, node: Dict[str, Any]) -> decimal.Decimal:

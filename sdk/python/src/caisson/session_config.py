@@ -16,8 +16,9 @@ from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 from .errors import Misconfigured
 
 PREFIX = "COREASON_SANDBOX_"
-LOCAL, REMOTE = ("caisson", "local"), ("remote",)
-NOT_HERE = {"docker": "containers of Docker", "e2b": "sandboxes of E2B"}  # refused by name
+LOCAL, REMOTE, DOCKER = ("caisson", "local"), ("remote",), ("docker",)
+NOT_HERE = {"e2b": "sandboxes of E2B"}  # refused by name
+NO_BUCKET = "a daemon of Caisson puts artifacts into buckets, a Docker daemon does not: use download()"
 
 
 def _runtime(text: str) -> str:
@@ -29,6 +30,20 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 31536000:
         raise ValueError("is not a number of seconds between 0 and a year")
     return seconds
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 1 << 31:
+        raise ValueError("is not a positive number")
+    return number
+
+
+def _cpus(text: str) -> float:
+    cpus = float(text)
+    if not 0.01 <= cpus <= 1024:
+        raise ValueError("is not a number of processors, as in 0.5")
+    return cpus
 
 
 def _flag(text: str) -> bool:
@@ -58,8 +73,11 @@ def canonical(package: str) -> str:
 class SandboxConfig:
     """
     runtime:           caisson or local: the daemon at CAISSON_URL, or the daemon of this machine, or one that is started for this
-                       process. remote: a daemon elsewhere, by `url` and `token`
-    docker_image:      image of the sandboxes; None: the daemon's own
+                       process. remote: a daemon elsewhere, by `url` and `token`. docker: containers of the Docker daemon at
+                       DOCKER_HOST
+    docker_image:      image of the sandboxes; None: the daemon's own, and python:3.11-slim for docker
+    memory_mib, cpus, pids:
+                       limits of a sandbox; None: the daemon's own, and 512, 1 and 128 for docker
     allowed_packages:  packages that install_package() accepts; None: all that the operator's rules allow
     execution_timeout: timeout of one execution, in seconds
     idle_timeout:      a session that was idle for this time is ended
@@ -69,6 +87,9 @@ class SandboxConfig:
     url: Optional[str] = None
     token: Optional[str] = field(default=None, repr=False)
     docker_image: Optional[str] = None
+    memory_mib: Optional[int] = None
+    cpus: Optional[float] = None
+    pids: Optional[int] = None
     allowed_packages: Optional[FrozenSet[str]] = None
     execution_timeout: float = 60.0
     idle_timeout: float = 300.0
@@ -81,7 +102,7 @@ class SandboxConfig:
     s3_endpoint_url: Optional[str] = None
 
     def __post_init__(self) -> None:
-        self._check_remote()
+        self._check_runtime()
         self._check_s3()
 
     @classmethod
@@ -107,21 +128,26 @@ class SandboxConfig:
                 raise Misconfigured(f"{name}: {text.strip()[:80]!r} {_reason(e)}", field=name) from None
         return cls(**found)
 
-    def _check_remote(self) -> None:
-        there_are = ", ".join(LOCAL + REMOTE)
+    def _check_runtime(self) -> None:
+        there_are = ", ".join(LOCAL + REMOTE + DOCKER)
         _require(
             self.runtime not in NOT_HERE,
             "RUNTIME",
             f"{self.runtime!r} is refused: this library runs no {NOT_HERE.get(self.runtime)}, and does not run the code elsewhere",
-            f"set it to one of {there_are}, whose cells are Caisson's own, or unset it",
+            f"set it to one of {there_are}, or unset it",
         )
-        _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is not one of {there_are}")
+        _require(self.runtime in LOCAL + REMOTE + DOCKER, "RUNTIME", f"{self.runtime!r} is not one of {there_are}")
         if self.runtime in REMOTE:
             _require(
                 bool(self.url or os.environ.get("CAISSON_URL")),
                 "URL",
                 f"is required with {PREFIX}RUNTIME={self.runtime}: the address of the daemon",
             )
+
+        if self.runtime in DOCKER:
+            where = "set DOCKER_HOST to the socket of the Docker daemon"
+            for member, key, hint in (("url", "URL", where), ("token", "TOKEN", where), ("s3_bucket", "S3_BUCKET", NO_BUCKET)):
+                _require(not getattr(self, member), key, f"has no effect with {PREFIX}RUNTIME={self.runtime}", hint)
 
     def _check_s3(self) -> None:
         """The daemon has the bucket and its keys (docs/s3.md). The values here are only checked against each other."""
@@ -141,7 +167,8 @@ def _require(holds: bool, key: str, message: str, hint: Optional[str] = None) ->
 
 
 def _reason(error: ValueError) -> str:
-    return str(error) if str(error).startswith("is ") else "is not a number" if "float" in str(error) else "cannot be read"
+    said = str(error)
+    return said if said.startswith("is ") else "is not a number" if "float" in said or "int()" in said else "cannot be read"
 
 
 VARIABLES: Dict[str, Tuple[str, Callable[[str], Any]]] = {
@@ -149,6 +176,9 @@ VARIABLES: Dict[str, Tuple[str, Callable[[str], Any]]] = {
     "URL": ("url", str),
     "TOKEN": ("token", str),
     "DOCKER_IMAGE": ("docker_image", str),
+    "MEMORY_MIB": ("memory_mib", _number),
+    "CPUS": ("cpus", _cpus),
+    "PIDS": ("pids", _number),
     "ALLOWED_PACKAGES": ("allowed_packages", _names),
     "EXECUTION_TIMEOUT": ("execution_timeout", _seconds),
     "IDLE_TIMEOUT": ("idle_timeout", _seconds),

@@ -106,15 +106,15 @@ class AsyncCaisson(SandboxClient):
 
     # -- named sandboxes --
 
-    async def create(self, spec: Union[SandboxSpec, str, None] = None, **more: Any) -> AsyncSandbox:
+    async def create(self, spec: Union[SandboxSpec, str, None] = None, *, name: Optional[str] = None, **more: Any) -> AsyncSandbox:
         """Make a sandbox: from a spec, or from a name and fields of SandboxSpec. Without a name, the daemon chooses one.
 
         The same call with the same spec returns the same sandbox; with another spec it raises SandboxExists.
         """
         if not isinstance(spec, SandboxSpec):
-            spec = SandboxSpec(name=spec or f"sb-{uuid.uuid4().hex[:12]}", **more)
-        elif more:
-            raise TypeError(f"a spec takes no further arguments: {', '.join(more)}")
+            spec = SandboxSpec(name=name or spec or f"sb-{uuid.uuid4().hex[:12]}", **more)
+        elif more or name:
+            raise TypeError(f"a spec takes no further arguments: {', '.join([*more, *(['name'] if name else [])])}")
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         await self.transport.request("POST", "/v1/sandboxes", json=spec.to_json(), headers=headers, timeout=self.timeout)
         return AsyncSandbox(self.transport, spec.name)

@@ -106,15 +106,15 @@ class Caisson:
 
     # -- named sandboxes --
 
-    def create(self, spec: Union[SandboxSpec, str, None] = None, **more: Any) -> Sandbox:
+    def create(self, spec: Union[SandboxSpec, str, None] = None, *, name: Optional[str] = None, **more: Any) -> Sandbox:
         """Make a sandbox: from a spec, or from a name and fields of SandboxSpec. Without a name, the daemon chooses one.
 
         The same call with the same spec returns the same sandbox; with another spec it raises SandboxExists.
         """
         if not isinstance(spec, SandboxSpec):
-            spec = SandboxSpec(name=spec or f"sb-{uuid.uuid4().hex[:12]}", **more)
-        elif more:
-            raise TypeError(f"a spec takes no further arguments: {', '.join(more)}")
+            spec = SandboxSpec(name=name or spec or f"sb-{uuid.uuid4().hex[:12]}", **more)
+        elif more or name:
+            raise TypeError(f"a spec takes no further arguments: {', '.join([*more, *(['name'] if name else [])])}")
         headers = {"Idempotency-Key": uuid.uuid4().hex}
         self.transport.request("POST", "/v1/sandboxes", json=spec.to_json(), headers=headers, timeout=self.timeout)
         return Sandbox(self.transport, spec.name)
