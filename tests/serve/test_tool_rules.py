@@ -107,6 +107,7 @@ def test_servers_of_a_spec(tools):
     e = d.post("/v1/sandboxes", {"name": "x", "servers": ["plain"], "tools": {"permit": []}}).error
     assert e["field"] == "tools" and "tools.permit: unknown key" in e["message"]
     assert d.post("/v1/sandboxes", {"name": "x", "tools": {"budget": 1}}).error["field"] == "tools"
+    assert {"plain", "strict", "mute"} <= {s["name"] for s in d.get("/v1/servers").json["servers"]}
     box = tools.box(servers=["strict", "plain"], tools={"budget": 3})
     spec = d.get("/v1/sandboxes/" + box).json["spec"]
     assert spec["servers"] == ["strict", "plain"] and spec["tools"] == {"budget": 3}
