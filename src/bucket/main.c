@@ -39,7 +39,6 @@
 #include "bucket_filter.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
-#include "cell/seccomp.h"
 #include "s3/sign.h"
 
 #define JAIL_USER "caisson-bucket"
@@ -158,34 +157,12 @@ static const struct s3_place *find_place(const struct bucket_config *c, const ch
 
 /* ---- the jail ------------------------------------------------------------------------------ */
 
-static int confine_files(struct err *e)
-{
-	/* Where names and certificates are; resolv.conf is often a link into /run. */
-	static const char *const read_only[] = { "/etc", "/usr/share/ca-certificates",
-						 "/run/systemd/resolve", "/run/resolvconf" };
-	struct landlock_dir dirs[1 + ARRAY_SIZE(read_only)] = {
-		{ BUCKET_DIR_FD, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_DIR |
-					 LANDLOCK_REMOVE_FILE | LANDLOCK_MAKE_REG |
-					 LANDLOCK_TRUNCATE },
-	};
-	size_t n = 1;
-	int r;
-
-	for (size_t i = 0; i < ARRAY_SIZE(read_only); i++) {
-		int fd = open(read_only[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-		if (fd >= 0)
-			dirs[n++] =
-				(struct landlock_dir){ fd, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
-	}
-	r = landlock_deny_files_but(dirs, n);
-	while (n > 1)
-		fd_close(dirs[--n].fd);
-	return r < 0 ? err_set(e, r, "enter a Landlock domain") : 0;
-}
-
 static int enter_jail(struct err *e)
 {
+	const struct landlock_dir own = { BUCKET_DIR_FD,
+					  LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE |
+						  LANDLOCK_READ_DIR | LANDLOCK_REMOVE_FILE |
+						  LANDLOCK_MAKE_REG | LANDLOCK_TRUNCATE };
 	struct power_user user;
 
 	if (power_user(JAIL_USER, JAIL_ID, &user, e) < 0)
@@ -194,11 +171,7 @@ static int enter_jail(struct err *e)
 		return err_set(e, -errno, "hand over the directory of manifests");
 	if (power_leave(&user, e) < 0 || power_settle(e) < 0)
 		return e->code;
-	if (POWER_SANITIZED)
-		return 0;
-	if (confine_files(e) < 0)
-		return e->code;
-	return seccomp_install_program(BUCKET_FILTER, ARRAY_SIZE(BUCKET_FILTER), e);
+	return power_confine_client(&own, BUCKET_FILTER, ARRAY_SIZE(BUCKET_FILTER), e);
 }
 
 /* ---- a job --------------------------------------------------------------------------------- */

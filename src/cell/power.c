@@ -125,3 +125,33 @@ int power_confine(const struct landlock_dir *dirs, size_t n, const struct sock_f
 		return err_set(e, r, "enter a Landlock domain");
 	return seccomp_install_program(filter, len, e);
 }
+
+int power_confine_client(const struct landlock_dir *own, const struct sock_filter *filter,
+			 size_t len, struct err *e)
+{
+	/* Where names and certificates are; resolv.conf is often a link into /run. */
+	static const char *const read_only[] = { "/etc", "/usr/share/ca-certificates",
+						 "/run/systemd/resolve", "/run/resolvconf" };
+	struct landlock_dir dirs[1 + ARRAY_SIZE(read_only)];
+	size_t n = 0, first;
+	int r;
+
+	if (POWER_SANITIZED)
+		return 0;
+	if (own)
+		dirs[n++] = *own;
+	first = n;
+	for (size_t i = 0; i < ARRAY_SIZE(read_only); i++) {
+		int fd = open(read_only[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0)
+			dirs[n++] =
+				(struct landlock_dir){ fd, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
+	}
+	r = landlock_deny_files_but(dirs, n);
+	while (n > first)
+		fd_close(dirs[--n].fd);
+	if (r < 0)
+		return err_set(e, r, "enter a Landlock domain");
+	return seccomp_install_program(filter, len, e);
+}

@@ -61,4 +61,12 @@ bool power_has_filters(void);
 int power_confine(const struct landlock_dir *dirs, size_t n, const struct sock_filter *filter,
 		  size_t len, struct err *e);
 
+/*
+ * power_confine_client() - The same for a client of servers: TCP sockets may be connected, and the
+ * files of the resolver and of the TLS library may be read.
+ * @own: a directory of its own, or NULL
+ */
+int power_confine_client(const struct landlock_dir *own, const struct sock_filter *filter,
+			 size_t len, struct err *e);
+
 #endif

@@ -440,3 +440,16 @@ void config_free(struct config *c)
 {
 	image_config_free(&c->run);
 }
+
+int documents_fit(const struct manifest *m, const struct config *c, struct err *e)
+{
+	const struct platform here = platform_here();
+
+	if (c->n_layers != m->n_layers)
+		return err_say(e, -EBADMSG, "the image has %zu layers and %zu in its configuration",
+			       m->n_layers, c->n_layers);
+	if (strcmp(c->os, here.os) != 0 || strcmp(c->arch, here.arch) != 0)
+		return err_say(e, -ENOENT, "the image is made for %s/%s, and this machine is %s/%s",
+			       c->os, c->arch, here.os, here.arch);
+	return 0;
+}

@@ -79,6 +79,10 @@ int manifest_write(const struct manifest *m, struct buf *out);
 /* config_parse() - 0 or -EBADMSG. On success config_free() is due. */
 int config_parse(const char *text, size_t len, struct config *ret, struct err *e);
 void config_free(struct config *c);
+
+/* documents_fit() - Whether manifest and configuration are of one image, and that is made for this
+ * machine. 0, -EBADMSG or -ENOENT. */
+int documents_fit(const struct manifest *m, const struct config *c, struct err *e);
 void image_config_free(struct image_config *c);
 
 /* ---- JSON objects of other kinds that a registry or an archive sends ------------------------ */

@@ -25,6 +25,8 @@
 
 #define PREFIX "sha256:"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
+#define LOCK_NAME "lock"
+#define LOCK_FLAGS (O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC)
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TREE "tree-"
 #define PART "part-"
@@ -108,7 +110,10 @@ static int make_dirs(int dir, struct err *e)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (mkdirat(dir, names[i], 0700) < 0 && errno != EEXIST)
 			return err_set(e, -errno, "make '%s' in the image store", names[i]);
-	return 0;
+	/* An image opener that was started with the empty directory can make no file. */
+	_fd_ int lock = openat(dir, LOCK_NAME, LOCK_FLAGS, 0600);
+
+	return lock < 0 ? err_set(e, -errno, "make '" LOCK_NAME "' in the image store") : 0;
 }
 
 int store_open_at(struct store *s, int dir, struct err *e)
@@ -155,7 +160,7 @@ int store_open(struct store *s, const char *path, bool make, struct err *e)
 static int lock_file(const struct store *s, const char *name, int how, struct err *e)
 {
 	/* A process that only reads may not be allowed to write to the store. */
-	_fd_ int fd = openat(s->dir, name, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_fd_ int fd = openat(s->dir, name, LOCK_FLAGS, 0600);
 
 	if (fd < 0)
 		fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -169,7 +174,7 @@ static int lock_file(const struct store *s, const char *name, int how, struct er
 
 int store_lock(const struct store *s, bool exclusive, struct err *e)
 {
-	return lock_file(s, "lock", exclusive ? LOCK_EX : LOCK_SH, e);
+	return lock_file(s, LOCK_NAME, exclusive ? LOCK_EX : LOCK_SH, e);
 }
 
 int store_each(int dir, int (*fn)(void *arg, const char *name, struct err *e), void *arg,

@@ -43,23 +43,23 @@ void incoming_free(struct incoming *in)
 	buf_free(&in->config);
 }
 
-int incoming_check(struct incoming *in, struct err *e)
+void incoming_show(struct incoming *in)
 {
-	const struct platform here = platform_here();
-	int r = config_parse(buf_str(&in->config), in->config.len, &in->c, e);
-
-	if (r < 0)
-		return r;
-	if (in->c.n_layers != in->m.n_layers)
-		return err_say(e, -EBADMSG, "the image has %zu layers and %zu in its configuration",
-			       in->m.n_layers, in->c.n_layers);
-	if (strcmp(in->c.os, here.os) != 0 || strcmp(in->c.arch, here.arch) != 0)
-		return err_say(e, -ENOENT, "the image is made for %s/%s, and this machine is %s/%s",
-			       in->c.os, in->c.arch, here.os, here.arch);
 	in->ret->layers = in->m.n_layers;
 	for (size_t i = 0; i < in->m.n_layers; i++)
 		show_add(in->show, in->m.layers[i].digest, in->m.layers[i].size);
-	return 0;
+	show_plan(in->show);
+}
+
+int incoming_check(struct incoming *in, struct err *e)
+{
+	int r = config_parse(buf_str(&in->config), in->config.len, &in->c, e);
+
+	if (r == 0)
+		r = documents_fit(&in->m, &in->c, e);
+	if (r == 0)
+		incoming_show(in);
+	return r;
 }
 
 /* ---- layers -------------------------------------------------------------------------------- */

@@ -51,6 +51,8 @@ void incoming_free(struct incoming *in);
 
 /* incoming_check() - Parse the configuration; does it fit the manifest and this machine? */
 int incoming_check(struct incoming *in, struct err *e);
+/* incoming_show() - Another process did that, and m and the layers of c are filled in. */
+void incoming_show(struct incoming *in);
 
 /* incoming_has() - Whether layer @i is in the store, or is a repetition. */
 bool incoming_has(const struct incoming *in, size_t i);

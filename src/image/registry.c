@@ -4,6 +4,8 @@
  *
  * The header is kept as text and added by transfer.c, only to requests for the registry's own
  * origin: libcurl's own ways to send credentials could not be taken back for a redirect.
+ *
+ * A connection is kept for its host and port, so an address was judged when it was opened.
  */
 #include "image/registry.h"
 
@@ -12,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "gate/address.h"
 #include "image/documents.h"
 
 #define TOKEN_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
@@ -24,15 +28,13 @@
 #define STALL_S 60L /* without a byte: try again */
 #define TOKEN_MAX (64u << 10)
 
-int registry_open(struct registry *r, const struct ref *ref, const struct registry_options *o,
-		  struct err *e)
+int registry_open(struct registry *r, const struct ref *ref, const struct creds *creds,
+		  const struct registry_options *o, struct err *e)
 {
-	*r = (struct registry){ .ref = *ref, .options = *o };
+	*r = (struct registry){ .ref = *ref, .options = *o, .creds = *creds };
 	r->http_ok = o->insecure || ref_is_local(ref);
 	r->multi = http_call_multi();
-	if (!r->multi)
-		return err_set(e, -ENOMEM, "start libcurl");
-	return creds_find(ref->host, o->authfile, &r->creds, e);
+	return r->multi ? 0 : err_set(e, -ENOMEM, "start libcurl");
 }
 
 void registry_close(struct registry *r)
@@ -48,13 +50,16 @@ void registry_close(struct registry *r)
 
 /* ---- addresses ----------------------------------------------------------------------------- */
 
+/* Docker's registry is not at the host of its name. */
+static const char *host_of(const struct registry *r)
+{
+	return strcmp(r->ref.host, REF_DOCKER) == 0 ? "registry-1.docker.io" : r->ref.host;
+}
+
 int registry_url(const struct registry *r, const char *kind, const char *what, char *url,
 		 size_t size)
 {
-	/* Docker's registry is not at the host of its name. */
-	const char *host = strcmp(r->ref.host, REF_DOCKER) == 0 ? "registry-1.docker.io" :
-								  r->ref.host;
-	int n = snprintf(url, size, "%s://%s/v2/%s/%s/%s", r->plain ? "http" : "https", host,
+	int n = snprintf(url, size, "%s://%s/v2/%s/%s/%s", r->plain ? "http" : "https", host_of(r),
 			 r->ref.name, kind, what);
 
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
@@ -66,15 +71,67 @@ bool registry_url_ok(const struct registry *r, const char *url)
 	       (r->http_ok && strncasecmp(url, "http://", 7) == 0);
 }
 
-void registry_begin(const struct registry *r, struct http_call *q, const char *url)
+/* ---- connections --------------------------------------------------------------------------- */
+
+static bool has_proxy(void)
 {
-	const struct http_call_options o = { .ca_file = r->options.ca_file,
+	static const char *const names[] = { "HTTPS_PROXY", "https_proxy", "http_proxy",
+					     "ALL_PROXY", "all_proxy" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *v = getenv(names[i]);
+
+		if (v && *v)
+			return true;
+	}
+	return false;
+}
+
+/* For libcurl, before each connection. The registry's own address decides which others may be
+ * connected to. */
+static curl_socket_t open_socket(struct registry *r, bool own, const struct curl_sockaddr *to)
+{
+	struct in6_addr a;
+	const char *kind = address_of(&to->addr, &a) ? address_refusal(&a, NULL, 0) :
+						       "not an address of the internet";
+
+	if (own)
+		r->kind = kind;
+	else if (kind && !(r->kind && strcmp(kind, r->kind) == 0)) {
+		r->barred = kind;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+static curl_socket_t open_own(void *arg, curlsocktype use, struct curl_sockaddr *to)
+{
+	(void)use;
+	return open_socket(arg, true, to);
+}
+
+static curl_socket_t open_other(void *arg, curlsocktype use, struct curl_sockaddr *to)
+{
+	(void)use;
+	return open_socket(arg, false, to);
+}
+
+void registry_begin(struct registry *r, struct http_call *q, const char *url)
+{
+	const struct http_call_options o = { .ca = r->options.ca,
 					     .insecure = r->options.insecure,
 					     .connect_s = CONNECT_S,
 					     .silent_s = STALL_S,
 					     .buffer = 512L << 10 };
+	char own[REF_HOST_MAX + 16];
 
 	http_call_begin(q, &o, "GET", url); /* transfer.c follows redirects, without credentials */
+	if (!q->easy || has_proxy())
+		return;
+	(void)snprintf(own, sizeof(own), "%s://%s/", r->plain ? "http" : "https", host_of(r));
+	(void)curl_easy_setopt(q->easy, CURLOPT_OPENSOCKETDATA, r);
+	(void)curl_easy_setopt(q->easy, CURLOPT_OPENSOCKETFUNCTION,
+			       http_origin_is(url, own) ? open_own : open_other);
 }
 
 /* ---- challenges: a word without '=' begins one, the others are its parameters --------------- */
@@ -247,8 +304,11 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct err
 	int status = http_call_status(&q);
 
 	http_call_free(&q);
+	if (code != CURLE_OK && r->barred)
+		return err_say(e, -EPROTO, "the registry takes tokens from '%.100s', which is %s",
+			       c->realm, r->barred);
 	if (code != CURLE_OK)
-		return err_say(e, -EIO, "ask %.100s for a token: %.200s", c->realm,
+		return err_say(e, -EHOSTUNREACH, "ask %.100s for a token: %.200s", c->realm,
 			       http_call_why(&q, code));
 	if (status == 401 || status == 403)
 		return err_say(
@@ -258,7 +318,8 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct err
 				"the registry requires credentials: log in with 'docker login' "
 				"or 'podman login'");
 	if (status != 200)
-		return err_say(e, -EIO, "ask %.100s for a token: HTTP %d", c->realm, status);
+		return err_say(e, status == 429 || status >= 500 ? -EHOSTUNREACH : -EPROTO,
+			       "ask %.100s for a token: HTTP %d", c->realm, status);
 	return take_token(r, &body, e);
 }
 

@@ -6,6 +6,11 @@
  * it names for tokens (Bearer), and to no other: not to a server that it redirects to. Plain HTTP
  * is tried only with a registry on this machine, or when the caller allows it, and only when the
  * registry does not speak TLS.
+ *
+ * Servers that a registry names, for tokens or for content, are at public addresses, or at
+ * addresses of the registry's own kind: a registry on the internet leads nobody into the network of
+ * this machine, and one on this machine leads nobody into the network beside it. Behind a proxy of
+ * the operator the proxy connects, and its rules count.
  */
 #ifndef CAISSON_IMAGE_REGISTRY_H
 #define CAISSON_IMAGE_REGISTRY_H
@@ -15,28 +20,9 @@
 
 #include "http_client/http_call.h"
 #include "image/ref.h"
+#include "image/registry_creds.h"
 
 struct err;
-
-/*
- * User and password for a registry, from the files of other tools (registry_creds.c). The first
- * file that exists counts: --authfile, $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json,
- * ~/.docker/config.json, $XDG_RUNTIME_DIR/containers/auth.json. Its "auths" are read, and helpers
- * ("credHelpers", "credsStore": the program docker-credential-NAME on the PATH) are run.
- */
-struct creds {
-	char user[256], password[4096]; /* both "": there are no credentials */
-	char helper[64];                /* a program that has them; "": no program */
-};
-
-/*
- * creds_parse() - The credentials for @host in a config.json. Pure.
- * Return: 0, also without credentials for @host; -EBADMSG.
- */
-int creds_parse(const char *text, size_t len, const char *host, struct creds *ret, struct err *e);
-
-/* creds_find() - For @host. @authfile: NULL, or a file that must exist. 0 or -errno. */
-int creds_find(const char *host, const char *authfile, struct creds *ret, struct err *e);
 
 /* The header WWW-Authenticate: the credentials that a registry requires. */
 enum challenge_scheme { CHALLENGE_NONE, CHALLENGE_BASIC, CHALLENGE_BEARER };
@@ -53,10 +39,11 @@ struct challenge {
  */
 void challenge_parse(struct challenge *c, const char *value);
 
+struct buf;
+
 struct registry_options {
 	bool insecure;        /* plain HTTP and any certificate */
-	const char *ca_file;  /* NULL: the system's */
-	const char *authfile; /* NULL: see creds_find() */
+	const struct buf *ca; /* PEM; NULL: the system's */
 };
 
 struct registry {
@@ -65,13 +52,16 @@ struct registry {
 	bool http_ok, plain;  /* plain HTTP is allowed; is used */
 	bool answered;        /* an answer came, so plain is settled */
 	unsigned int answers; /* to requests of transfers, counted */
+	const char *kind;     /* of its own address, as in "a private address"; NULL: public */
+	const char *barred; /* of an address that a request was not sent to; NULL: there was none */
 	struct creds creds;
 	char *auth; /* the header "Authorization: ..."; NULL: not needed so far */
 	CURLM *multi;
 };
 
-int registry_open(struct registry *r, const struct ref *ref, const struct registry_options *o,
-		  struct err *e);
+/* registry_open() - @creds: copied. 0 or -ENOMEM. */
+int registry_open(struct registry *r, const struct ref *ref, const struct creds *creds,
+		  const struct registry_options *o, struct err *e);
 void registry_close(struct registry *r);
 
 /* registry_url() - "https://HOST/v2/NAME/KIND/WHAT", @kind: "manifests" or "blobs". 0 or -errno. */
@@ -82,7 +72,7 @@ int registry_url(const struct registry *r, const char *kind, const char *what, c
 bool registry_url_ok(const struct registry *r, const char *url);
 
 /* registry_begin() - A request for @url, with the options of all requests to this registry. */
-void registry_begin(const struct registry *r, struct http_call *q, const char *url);
+void registry_begin(struct registry *r, struct http_call *q, const char *url);
 
 /* registry_authorize() - Get credentials for a challenge into r->auth. 0, or -EACCES: none. */
 int registry_authorize(struct registry *r, const struct challenge *c, struct err *e);

@@ -20,7 +20,8 @@
 #include "base/fd.h"
 #include "base/spawn.h"
 #include "image/documents.h"
-#include "image/registry.h"
+#include "image/ref.h"
+#include "image/registry_creds.h"
 
 #define FILE_MAX (1u << 20)
 

@@ -67,6 +67,12 @@ void show_add(struct show *s, const char *digest, uint64_t total)
 	s->rows[s->n++] = (struct show_row){ .digest = digest, .total = total };
 }
 
+void show_plan(struct show *s)
+{
+	for (size_t i = 0; i < s->n && s->mode == SHOW_EVENTS; i++)
+		event("layer", NULL, s, &s->rows[i]);
+}
+
 void show_row(struct show *s, size_t i, enum show_state state, uint64_t done)
 {
 	struct show_row *row = &s->rows[i];

@@ -39,6 +39,8 @@ void show_step(struct show *s, const char *event, const char *text);
 
 /* show_add() - One more layer. */
 void show_add(struct show *s, const char *digest, uint64_t total);
+/* show_plan() - All were added. */
+void show_plan(struct show *s);
 void show_row(struct show *s, size_t i, enum show_state state, uint64_t done);
 
 /* show_tick() - Draw again, not too often. */

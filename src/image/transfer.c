@@ -163,8 +163,8 @@ static void try_later(struct transfer *t, const char *why)
 	uint64_t ms = (uint64_t)WAIT_FIRST_MS << t->tries;
 
 	if (++t->tries >= TRIES_MAX) {
-		(void)err_say(&t->err, -EIO, "%.80s: %.250s (tried %u times)", t->r->ref.host, why,
-			      t->tries);
+		(void)err_say(&t->err, -EHOSTUNREACH, "%.80s: %.250s (tried %u times)",
+			      t->r->ref.host, why, t->tries);
 		return;
 	}
 	if (t->retry_after_ms > ms)
@@ -241,8 +241,13 @@ static void answer(void *arg, CURLcode code)
 	if (t->err.code)
 		return;
 	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
-		(void)err_say(&t->err, -EPROTO, "%.80s: %.250s (--ca FILE names another authority)",
-			      t->r->ref.host, http_call_why(&t->http, code));
+		(void)err_say(&t->err, -EHOSTUNREACH,
+			      "%.80s: %.250s (--ca FILE names another authority)", t->r->ref.host,
+			      http_call_why(&t->http, code));
+	} else if (code == CURLE_COULDNT_CONNECT && t->r->barred &&
+		   !http_origin_is(t->url, t->first_url)) {
+		(void)err_say(&t->err, -EPROTO, "the registry redirects to '%.100s', which is %s",
+			      t->url, t->r->barred);
 	} else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT) {
 		(void)err_say(&t->err, -EHOSTUNREACH, "%.80s cannot be reached: %.250s",
 			      t->r->ref.host, http_call_why(&t->http, code));

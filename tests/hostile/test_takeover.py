@@ -22,7 +22,7 @@ from cell_lib import until
 from puppet import Out, Puppet, inet
 from takeover_lib import ATTEMPTS, Host, attempt_all, child, descriptors, held, landed_of, other_end, read_from, z
 
-from image_lib import Layout, entry, tar  # noqa: E402
+from image_lib import Layout, Misbehaving, entry, tar  # noqa: E402
 from layers_lib import SMALL, Store, programs_layer  # noqa: E402
 
 hostile_test, whole_module = daemon_lib.hostile_test, daemon_lib.whole_module
@@ -407,6 +407,28 @@ def test_unpacker_has_the_layer_alone(files, host, step, stopped_by):
         importer.kill()
         importer.communicate()
     stopped_by("namespaces, chroot, Landlock, filter")
+
+
+@quick
+def test_process_that_talks_to_a_registry(files, host, stopped_by):
+    """In the middle of a layer: it reaches what its purpose takes, and the files of /etc that anybody may read."""
+    registry = Misbehaving(Layout(files / unique("layout"), [tar(entry("x", b"1"))]))
+    registry.go.clear()
+    puller = subprocess.Popen([str(CAISSON), "image", "pull", registry.ref, "--store", str(files / unique("store"))],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        until(lambda: registry.asked("/blobs/"), 20, "a request for a blob")
+        with Puppet(child(puller.pid, "caisson-image-fetch")) as p:
+            got = attempt_all(p, host)
+        host.check({"tcp", "udp"})
+        assert got == {"connect over TCP", "send over UDP", "read a file in /etc", "hold a directory"}, got
+        registry.go.set()
+        assert puller.wait(60) == 0, puller.stderr.read()
+    finally:
+        registry.close()
+        puller.kill()
+        puller.communicate()
+    stopped_by("own user, Landlock, filter")
 
 
 @quick

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -71,6 +72,19 @@ def compress(data, how):
     if how == "zstd":
         return subprocess.run(["zstd", "-q", "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
     return data
+
+
+def tar_of(fill):
+    """The archive of a directory that @fill fills."""
+    out = io.BytesIO()
+    with tempfile.TemporaryDirectory() as root, tarfile.open(fileobj=out, mode="w") as t:
+        fill(Path(root))
+        for path in sorted(Path(root).rglob("*")):
+            info = t.gettarinfo(path, str(path.relative_to(root)))
+            info.uid = info.gid = 0
+            with open(path, "rb") if info.isreg() else io.BytesIO() as f:
+                t.addfile(info, f)
+    return out.getvalue()
 
 
 class Layout:
@@ -180,6 +194,8 @@ class Misbehaving:
         self.ranges = True
         self.manifest = None       # (bytes, type) instead of the layout's
         self.swap = {}             # digest -> other bytes
+        self.go = threading.Event()  # answers of blobs wait for it
+        self.go.set()
         self.ended = threading.Event()
         outer = self
 
@@ -245,6 +261,7 @@ class Misbehaving:
     def blobs(self, h, digest):
         if self.redirect:
             return self.reply(h, 307, Location=self.redirect + h.path)
+        self.go.wait(HANG)
         data = self.swap.get(digest) or self.layout.blob(digest).read_bytes()
         begin, wish = 0, h.headers.get("Range")
         if wish and self.ranges:
@@ -271,6 +288,7 @@ class Misbehaving:
 
     def close(self):
         self.ended.set()
+        self.go.set()
         self.server.shutdown()
         self.server.server_close()
 

@@ -257,7 +257,7 @@ def test_certificates(tmp_path, store, bad):
     context.load_cert_chain(cert, key)
     server = bad(Layout(tmp_path / "img", [BOTTOM]), ssl_context=context)
     r = image("pull", server.ref, store=store)
-    assert r.code == 1 and b"--ca" in r.err, r
+    assert r.code == 8 and b"--ca" in r.err, r
     assert server.requests == []
     assert image("pull", server.ref, "--ca", cert, store=store).code == 0
     assert image("pull", server.ref, "--insecure", store=store).code == 0
@@ -367,7 +367,7 @@ def test_ordinary_user(shared_dir):
     os.chown(home, USER, USER)
     closed = tar(directory("closed", mode=0o500, uid=7), entry("closed/x", b"1", mode=0o000), directory("d", mode=0o000))
     layout = Layout(shared_dir / "img", [BOTTOM, TOP, closed], tag="x:1")
-    user = dict(prefix=as_user(), env={"HOME": str(home), "XDG_DATA_HOME": None}, binary=copy_tree(shared_dir / "bin", also=["caisson-image", "caisson-unpack"]))
+    user = dict(prefix=as_user(), env={"HOME": str(home), "XDG_DATA_HOME": None}, binary=copy_tree(shared_dir / "bin", also=["caisson-image", "caisson-image-fetch", "caisson-unpack"]))
     store = home / ".local/share/caisson/images"
     r = image("import", layout.path, store=store, **user)
     assert r.code == 0, r
