@@ -12,7 +12,7 @@ _caisson() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs='run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm help'
 	local options='--lang --code --memory --oom --cpus --pids --timeout --cpu-time --disk --inodes --files
-		--max-output --capture --env --mount --workdir --user --image --image-store --name --tty --json --receipt
+		--max-output --capture --env --mount --workdir --user --image --image-store --image-pull --name --tty --json --receipt
 		--without --state --help'
 	local audit='--state --sandbox --owner --event --since --tail --head --from --json --help'
 	local image='--store --json --quiet --allow --name --authfile --ca --insecure --all --package --suite --mirror --help'

@@ -58,6 +58,7 @@ complete -c caisson -n "$cell" -l workdir -s w -x -d 'working directory in the c
 complete -c caisson -n "$cell" -l user -s u -x -d 'user in the cell, UID[:GID]'
 complete -c caisson -n "$cell" -l image -x -a 'host dir:' -d 'root file system'
 complete -c caisson -n "$cell" -l image-store -r -d 'directory of pulled images'
+complete -c caisson -n "$cell" -l image-pull -x -a 'missing never' -d 'pull an image that is not there'
 complete -c caisson -n "$cell" -l tty -d 'run on a terminal of the cell'
 complete -c caisson -n "$cell" -l json -d 'print one result object'
 complete -c caisson -n "$cell" -l receipt -d 'print the isolation receipt'

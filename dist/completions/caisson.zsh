@@ -49,6 +49,7 @@ _caisson() {
 		'--user[user in the cell]:UID[\:GID]'
 		'--image[root file system]:image:(host dir\:)'
 		'--image-store[directory of pulled images]:directory:_files -/'
+		'--image-pull[pull an image that is not there]:when:(missing never)'
 		'--name[run it in this sandbox of a daemon]:name:_caisson_names'
 		'--tty[run on a terminal of the cell]'
 		'--json[print one result object]'

@@ -10,13 +10,16 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "cli/run_options.h"
+#include "client/program.h"
 
 static int take(struct run_image *im, size_t *at, uint32_t n, const char **list, size_t *count)
 {
@@ -63,6 +66,53 @@ static int borrow(const struct run_options *o, struct loan *ret, struct err *e)
 	return code;
 }
 
+/*
+ * `caisson image pull`, with bars on a terminal and its own errors on stderr. A run's stderr is its
+ * program's, so elsewhere it is silent. Its store, and nothing else, is named on our command line.
+ */
+static int pull(const struct run_options *o, struct err *e)
+{
+	char name[] = "caisson-image", verb[] = "pull", quiet[] = "--quiet", end[] = "--";
+	char path[4096], ref[512], store[4096 + 16];
+	char *argv[7] = { name, verb };
+	const struct spawn s = {
+		.path = path, .argv = argv, .envp = environ, .no_input = true, .no_output = true
+	};
+	int status = 0;
+	size_t n = 2;
+	pid_t pid;
+
+	if (o->json || !isatty(STDERR_FILENO))
+		argv[n++] = quiet;
+	if (o->image_store) {
+		if ((size_t)snprintf(store, sizeof(store), "--store=%s", o->image_store) >=
+		    sizeof(store))
+			return err_say(e, -ENAMETOOLONG, "--image-store: the path is too long");
+		argv[n++] = store;
+	}
+	argv[n++] = end;
+	argv[n] = ref;
+	(void)snprintf(ref, sizeof(ref), "%s", o->image_ref);
+	if (program_find(name, path, sizeof(path), e) < 0 || spawn_program(&s, &pid, e) < 0)
+		return e->code;
+	if (TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) == pid && status == 0)
+		return 0;
+	return err_say(e, -EIO, "it is not in the store, and 'caisson image pull' has failed");
+}
+
+static int get(const struct run_options *o, struct loan *ret, struct err *e)
+{
+	int code = borrow(o, ret, e);
+
+	/* doctor looks, and changes nothing. */
+	if (code != -ENOENT || o->parsed.verb == VERB_DOCTOR ||
+	    strcmp(o->image_pull, "missing") != 0)
+		return code;
+	*e = (struct err){ 0 };
+	code = pull(o, e);
+	return code < 0 ? code : borrow(o, ret, e);
+}
+
 int run_image_open(struct run_options *o, struct run_image *ret, struct err *e)
 {
 	const struct image_opener_reply *r = &ret->loan.reply;
@@ -70,7 +120,7 @@ int run_image_open(struct run_options *o, struct run_image *ret, struct err *e)
 
 	if (!o->image_ref)
 		return 0;
-	int code = borrow(o, &ret->loan, e);
+	int code = get(o, &ret->loan, e);
 
 	if (code < 0)
 		return err_wrap(e, "--image %.200s", o->image_ref);

@@ -31,6 +31,13 @@ static int check_workdir(const char *v, struct err *e)
 		"must be an absolute path in the cell, without '.', '..' or a trailing slash");
 }
 
+static int check_pull(const char *v, struct err *e)
+{
+	return strcmp(v, "missing") == 0 || strcmp(v, "never") == 0 ?
+		       0 :
+		       err_say(e, -EINVAL, "must be missing or never");
+}
+
 /* UID or UID:GID, numbers only: a name would be looked up in a file that the image brings. */
 static int set_user(void *target, const char *v, struct err *e)
 {
@@ -192,6 +199,9 @@ static const struct option_row rows[] = {
 	  .help = "host (default), a pulled image as in python:3.11-slim, or dir:PATH" },
 	{ "--image-store", NULL, "DIR", OPTION_TEXT, AT(image_store), .verbs = CELLS, .env = true,
 	  .help = "directory of pulled images (as for caisson image)" },
+	{ "--image-pull", NULL, "WHEN", OPTION_TEXT, AT(image_pull), .verbs = RUNS, .env = true,
+	  .check = check_pull, .initial = "missing",
+	  .help = "pull an image that is not there: missing (default) or never" },
 	{ "--name", NULL, "NAME", OPTION_CUSTOM, 0, .verbs = RUNS, .set = set_name,
 	  .help = "run in this sandbox of a daemon; --name NAME --help lists the options "
 		  "for that" },

@@ -23,6 +23,7 @@ struct run_options {
 	const char *image_path;  /* for dir: images */
 	const char *image_ref;   /* for images of the store */
 	const char *image_store; /* NULL: the default place */
+	const char *image_pull;  /* missing, never */
 	const char *mount_src[CELL_MOUNTS_MAX];
 	const char *env[RUN_ENV_MAX + 1]; /* "K=V", ends with NULL */
 	uint32_t uid, gid;

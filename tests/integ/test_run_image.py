@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from image_lib import Layout, Misbehaving, tar_of
 from layers_lib import GONE, SMALL, Link, Store, programs_layer, python_layer
 from integ_lib import needs_root, run
 from process import IS_ROOT
@@ -41,8 +42,30 @@ def test_code_runs_with_the_programs_of_the_image(store):
 
 def test_short_name_and_tag(store):
     assert shell(store, "small:1", "echo in").out == b"in\n"
-    r = shell(store, "small", "echo in")
+    r = shell(store, "small", "echo in", "--image-pull", "never")
     assert r.code == 125 and b"caisson image pull small" in r.err, r
+
+
+def test_pulled_if_it_is_not_there(tmp_path):
+    """Unless --image-pull never; silently, unless stderr is a terminal; and an error of the registry is seen."""
+    small = tar_of(lambda root: programs_layer(root, *SMALL))
+    registry = Misbehaving(Layout(tmp_path / "layout", [small], config={"Env": ["PATH=/bin"]}))
+    words = ("--image-store", str(tmp_path / "store"), "--lang", "bash", "-c", "echo in")
+    try:
+        r = run("run", "--image", registry.ref, "--image-pull", "never", *words)
+        assert r.code == 125 and b"caisson image pull" in r.err and registry.requests == [], r
+        r = run("run", "--image", registry.ref, *words, env={"CAISSON_IMAGE_PULL": "never"})
+        assert r.code == 125 and registry.requests == [], r
+        r = run("run", "--image", registry.ref, *words)
+        assert (r.code, r.out, r.err) == (0, b"in\n", b""), r
+        asked = len(registry.requests)
+        assert run("run", "--image", registry.ref, *words).code == 0 and len(registry.requests) == asked
+        r = run("run", "--image", registry.host + "/x@sha256:" + "0" * 64, *words)
+        assert r.code == 125 and b"manifest unknown" in r.err, r
+        r = run("doctor", "--image", registry.host + "/x:2", "--image-store", str(tmp_path / "store"))
+        assert b"/x:2" in r.out + r.err and len(registry.asked("/manifests/")) == 2, r
+    finally:
+        registry.close()
 
 
 def test_nothing_to_run_runs_the_command_of_the_image(store):
