@@ -45,7 +45,7 @@ UNSEEN = {
 }
 # Faults of the daemon or its machine, which any operation may answer with (see the document's description).
 FAULTS = {("500", "internal"), ("503", "out_of_memory"), ("503", "sandbox_failed"), ("503", "kernel_failed"), ("502", "file_call_ended"),
-          ("504", "file_call_timeout"), ("500", "spool_failed"), ("500", "file_error")}
+          ("504", "file_call_timeout"), ("500", "spool_failed"), ("500", "file_error"), ("503", "image_pull_failed"), ("507", "image_pull_failed")}
 # HTTP errors, which any path may answer with.
 HTTP = {"408", "413", "414", "417", "431", "501", "505"}
 

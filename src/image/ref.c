@@ -278,3 +278,18 @@ bool ref_matches(const struct ref *r, const char *pattern)
 	ref_short(&bare, text);
 	return wild_match(pattern, text);
 }
+
+bool ref_registry_ok(const char *pattern)
+{
+	size_t n = strlen(pattern);
+
+	return n > 0 && n < REF_HOST_MAX && only(pattern, n, LOWER DIGITS ".-:*[]");
+}
+
+bool ref_is_of(const struct ref *r, const char *const *patterns)
+{
+	for (; *patterns; patterns++)
+		if (wild_match(*patterns, r->host))
+			return true;
+	return false;
+}

@@ -50,4 +50,12 @@ bool ref_digest_ok(const char *text);
 bool ref_pattern_ok(const char *pattern);
 bool ref_matches(const struct ref *r, const char *pattern);
 
+/*
+ * ref_registry_ok() - A pattern of registries, HOST or HOST:PORT: "ghcr.io", "*.example.com:5000".
+ * A port is part of the name, as in references.
+ * ref_is_of() - Whether the registry of @r matches one of @patterns, which end with NULL.
+ */
+bool ref_registry_ok(const char *pattern);
+bool ref_is_of(const struct ref *r, const char *const *patterns);
+
 #endif

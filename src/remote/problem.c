@@ -89,7 +89,7 @@ static void own_hint(struct problem *p)
 	else if (p->status == 404 && strcmp(p->code, "not_found") == 0)
 		problem_hint(
 			p, "this daemon does not know the request: is it older than this caisson?");
-	else if (p->status >= 500 && p->status != 501 && p->status != 503)
+	else if (p->status >= 500 && p->status != 501 && p->status != 503 && !p->hint[0])
 		problem_hint(p, "the daemon's log says more");
 }
 

@@ -3,8 +3,9 @@
  * sandbox_verbs.c - The life of a sandbox, its packages and its output: `caisson create`, `rm`,
  * `stop`, `kill`, `install`, `logs`.
  *
- * The progress of `install` is one line on stderr, on a terminal, with a bar, that is removed at
- * the end. The packages that were installed are printed on stdout, one per line.
+ * The progress of `install`, and of an image that `create` makes the daemon pull, is one line on
+ * stderr, on a terminal, with a bar, that is removed at the end. The packages that were installed
+ * are printed on stdout, one per line.
  *
  * For `logs` the daemon keeps the last bytes, and counts all that there ever were. Following means
  * to ask again: the difference of two counts is how much of the answer is new.
@@ -33,6 +34,126 @@
 #define BAR_EMPTY "...................."
 #define PAUSE_MIN_MS 100
 #define PAUSE_MAX_MS 1000
+
+/* ---- answers with progress ----------------------------------------------------------------- */
+
+struct steps {
+	struct lines lines;
+	json_t *result, *refused; /* owned; at most one is there at the end */
+	bool show, shown;
+};
+
+/* "[#####...............]  25% " before the text, once the total is known. */
+static void show_progress(struct steps *in, const char *text, json_int_t done, json_int_t total)
+{
+	char line[PROGRESS_MAX];
+	_buf_ struct buf plain = BUF_INIT(PROGRESS_MAX * 8);
+	uint16_t rows, cols;
+	int at = 0;
+
+	if (!in->show)
+		return;
+	text_escape(&plain, text, strlen(text)); /* a package's build may have written it */
+	tty_size(&rows, &cols);
+	if (total > 0 && done >= 0 && done <= total) {
+		int full = (int)(done * BAR / total);
+
+		at = snprintf(line, sizeof(line), "[%.*s%.*s] %3d%% ", full, BAR_FULL, BAR - full,
+			      BAR_EMPTY, (int)(done * 100 / total));
+	}
+	(void)snprintf(line + at, sizeof(line) - (size_t)at, "%s", buf_str(&plain));
+	(void)fprintf(stderr, "\r\033[K%.*s", cols > 1 && cols < PROGRESS_MAX ? cols - 1 : 79,
+		      line);
+	(void)fflush(stderr);
+	in->shown = true;
+}
+
+static int on_line(void *arg, char *line, size_t len)
+{
+	struct steps *in = arg;
+	_event_ struct event ev = { 0 };
+
+	if (event_parse(line, len, &ev) < 0)
+		return 0;
+	if (event_is(&ev, "progress"))
+		show_progress(in, list_text(ev.root, "text"),
+			      json_integer_value(json_object_get(ev.root, "done")),
+			      json_integer_value(json_object_get(ev.root, "total")));
+	else if (event_is(&ev, "done"))
+		in->result = json_incref(ev.root);
+	else if (event_is(&ev, "refused"))
+		in->refused = json_incref(ev.root);
+	return 0;
+}
+
+static int on_data(void *arg, const char *data, size_t len)
+{
+	return lines_feed(&((struct steps *)arg)->lines, data, len);
+}
+
+/* The status that the answer would have had without events. */
+static unsigned int status_of(const json_t *refused)
+{
+	static const struct {
+		const char *code;
+		unsigned int status;
+	} rows[] = {
+		{ "image_not_found", 404 },
+		{ "registry_unavailable", 502 },
+		{ "image_pull_failed", 502 },
+		{ "image_pull_timeout", 504 },
+		{ "policy_refused", 403 },
+		{ "image_pull_denied", 403 },
+		{ "spec_conflict", 409 },
+		{ "sandbox_stopped", 409 },
+		{ "busy", 429 },
+		{ "policy_busy", 429 },
+		{ "image_pulls_busy", 429 },
+		{ "sandbox_failed", 503 },
+		{ "draining", 503 },
+	};
+	const char *code = list_text(json_object_get(refused, "error"), "code");
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (strcmp(rows[i].code, code) == 0)
+			return rows[i].status;
+	return 422;
+}
+
+/* POST @path, and show its progress. Return: the object of the last event, a new reference; or NULL
+ * with s->problem. @body: borrowed. */
+static json_t *post_steps(struct session *s, const char *path, json_t *body)
+{
+	struct steps in = { .show = isatty(STDERR_FILENO) && !s->o.json };
+	_answer_ struct api_answer answer = { 0 };
+	const struct api_call call = { .method = "POST",
+				       .path = path,
+				       .json = body,
+				       .accept = "application/x-ndjson",
+				       .sink = on_data,
+				       .arg = &in,
+				       .timeout_ms = API_ENDLESS };
+
+	lines_init(&in.lines, on_line, &in);
+	int r = api_call(&s->api, &call, &answer, &s->problem);
+
+	if (in.shown)
+		(void)fprintf(stderr, "\r\033[K");
+	if (r == 0 && in.refused)
+		(void)problem_refusal(&s->problem, status_of(in.refused), in.refused, 0);
+	else if (r == 0 && !in.result)
+		(void)problem_say(&s->problem, EXIT_OTHER, "cut",
+				  "the daemon ended the answer before the result");
+	if (r < 0) {
+		json_decref(in.result);
+		in.result = NULL;
+	}
+	(void)json_object_del(in.result, "type");
+	(void)json_object_del(in.result, "id");
+	lines_free(&in.lines);
+	json_decref(in.refused);
+	return in.result;
+}
 
 /* ---- create -------------------------------------------------------------------------------- */
 
@@ -113,9 +234,12 @@ int remote_create(struct session *s)
 
 	if (put_numbers(&s->o, body, &e) < 0 || put_rules(&s->o, body, &e) < 0)
 		return problem_ours(&s->problem, &e);
-	return session_show(
-		s, api_json(&s->api, "POST", "/v1/sandboxes", json_incref(body), &s->problem),
-		session_print_name);
+	/* With an image it may take a while: the daemon pulls it first. */
+	json_t *made = s->o.image ? post_steps(s, "/v1/sandboxes", body) :
+				    api_json(&s->api, "POST", "/v1/sandboxes", json_incref(body),
+					     &s->problem);
+
+	return session_show(s, made, session_print_name);
 }
 
 /* ---- rm, stop, kill: the same for each of several names ------------------------------------ */
@@ -177,60 +301,6 @@ int remote_kill(struct session *s)
 
 /* ---- install ------------------------------------------------------------------------------- */
 
-struct install {
-	struct lines lines;
-	json_t *result, *refused; /* owned; at most one is there at the end */
-	bool show, shown;
-};
-
-/* "[#####...............]  25% " before the text, once the total is known. */
-static void show_progress(struct install *in, const char *text, json_int_t done, json_int_t total)
-{
-	char line[PROGRESS_MAX];
-	_buf_ struct buf plain = BUF_INIT(PROGRESS_MAX * 8);
-	uint16_t rows, cols;
-	int at = 0;
-
-	if (!in->show)
-		return;
-	text_escape(&plain, text, strlen(text)); /* a package's build may have written it */
-	tty_size(&rows, &cols);
-	if (total > 0 && done >= 0 && done <= total) {
-		int full = (int)(done * BAR / total);
-
-		at = snprintf(line, sizeof(line), "[%.*s%.*s] %3d%% ", full, BAR_FULL, BAR - full,
-			      BAR_EMPTY, (int)(done * 100 / total));
-	}
-	(void)snprintf(line + at, sizeof(line) - (size_t)at, "%s", buf_str(&plain));
-	(void)fprintf(stderr, "\r\033[K%.*s", cols > 1 && cols < PROGRESS_MAX ? cols - 1 : 79,
-		      line);
-	(void)fflush(stderr);
-	in->shown = true;
-}
-
-static int on_line(void *arg, char *line, size_t len)
-{
-	struct install *in = arg;
-	_event_ struct event ev = { 0 };
-
-	if (event_parse(line, len, &ev) < 0)
-		return 0;
-	if (event_is(&ev, "progress"))
-		show_progress(in, list_text(ev.root, "text"),
-			      json_integer_value(json_object_get(ev.root, "done")),
-			      json_integer_value(json_object_get(ev.root, "total")));
-	else if (event_is(&ev, "done"))
-		in->result = json_incref(ev.root);
-	else if (event_is(&ev, "refused"))
-		in->refused = json_incref(ev.root);
-	return 0;
-}
-
-static int on_data(void *arg, const char *data, size_t len)
-{
-	return lines_feed(&((struct install *)arg)->lines, data, len);
-}
-
 static void print_packages(const struct session *s, const json_t *result)
 {
 	const json_t *p;
@@ -242,31 +312,6 @@ static void print_packages(const struct session *s, const json_t *result)
 		(void)printf("%s %s%s\n", list_text(p, "name"), list_text(p, "version"),
 			     strcmp(list_text(p, "origin"), "image") == 0 ? " (of the image)" : "");
 	}
-}
-
-static int ask_packages(struct session *s, struct install *in, json_t *body)
-{
-	_buf_ struct buf path = BUF_INIT(1024);
-	_answer_ struct api_answer answer = { 0 };
-
-	url_sandbox(&path, s->o.rest[0], "/packages");
-	const struct api_call call = { .method = "POST",
-				       .path = buf_str(&path),
-				       .json = body,
-				       .accept = "application/x-ndjson",
-				       .sink = on_data,
-				       .arg = in,
-				       .timeout_ms = API_ENDLESS };
-	int r = api_call(&s->api, &call, &answer, &s->problem);
-
-	if (in->shown)
-		(void)fprintf(stderr, "\r\033[K");
-	if (r == 0 && in->refused)
-		return problem_refusal(&s->problem, 422, in->refused, 0);
-	if (r == 0 && !in->result)
-		return problem_say(&s->problem, EXIT_OTHER, "cut",
-				   "the daemon ended the answer before the result");
-	return r;
 }
 
 static void put_origin(struct table *t, const json_t *p)
@@ -296,28 +341,18 @@ static int list_packages(struct session *s)
 
 int remote_install(struct session *s)
 {
-	struct install in = { .show = isatty(STDERR_FILENO) && !s->o.json };
+	_buf_ struct buf path = BUF_INIT(1024);
 	json_t *requirements = json_array();
 	json_auto_t *body = json_pack("{s:o, s:s, s:o*}", "packages", requirements, "language",
 				      s->o.lang ? s->o.lang : "python", "upgrade",
 				      s->o.upgrade ? json_true() : NULL);
-	int r;
 
 	if (s->o.n_rest == 1)
 		return list_packages(s);
-	lines_init(&in.lines, on_line, &in);
 	for (int i = 1; i < s->o.n_rest; i++)
 		(void)json_array_append_new(requirements, json_string(s->o.rest[i]));
-	r = ask_packages(s, &in, body);
-	if (r == 0) {
-		(void)json_object_del(in.result, "type");
-		(void)json_object_del(in.result, "id");
-		r = session_show(s, json_incref(in.result), print_packages);
-	}
-	lines_free(&in.lines);
-	json_decref(in.result);
-	json_decref(in.refused);
-	return r;
+	url_sandbox(&path, s->o.rest[0], "/packages");
+	return session_show(s, post_steps(s, buf_str(&path), body), print_packages);
 }
 
 /* ---- logs ---------------------------------------------------------------------------------- */

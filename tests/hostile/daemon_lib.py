@@ -119,7 +119,7 @@ class Daemon(BareDaemon):
     """`caisson serve`. Use as a context. .pid is the front's, .keeper its parent, .warden and .zygote are found from outside."""
 
     def __init__(self, *flags, env=None, unix=False, wait=True, caisson=CAISSON, **how):
-        super().__init__(session().dir, *flags, env=host_env(**(env or {})), binary=caisson, stdout=subprocess.DEVNULL, **how)
+        super().__init__(session().dir, *flags, env=host_env(**{"CAISSON_IMAGE_PULL": "never", **(env or {})}), binary=caisson, stdout=subprocess.DEVNULL, **how)
         self.where.chmod(0o711)
         self.unix = self.where / "sock" if unix else None
         if unix:

@@ -47,11 +47,12 @@ def with_fixtures(where):
 
 
 class Daemon(BareDaemon):
-    """`caisson serve` with these flags, and without the package indexes of this machine: tests use their own. Use it as a context
-    manager, or call stop()."""
+    """`caisson serve` with these flags, without the package indexes of this machine and without pulls of images: tests use their
+    own. Use it as a context manager, or call stop()."""
 
     def __init__(self, where, *flags, env=None, wait=True, scheme="http", **how):
-        env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none", **(env or {})}
+        env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none", "CAISSON_IMAGE_PULL": "never",
+               **(env or {})}
         super().__init__(where, *flags, env=env, **how)
         self.scheme, self.dirs, self.code = scheme, None, None
         self.start()

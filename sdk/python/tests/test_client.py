@@ -14,7 +14,7 @@ import pytest
 from process import call_yourself, unique, wait_until
 
 import caisson
-from caisson import _archive
+from caisson import _archive, errors
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
@@ -141,6 +141,22 @@ def test_refused_specs_name_the_field(client, fields, field):
 
 def test_no_mounts_is_not_all_mounts():
     assert caisson.SandboxSpec("x", mounts=()).to_json()["mounts"] == [] and "mounts" not in caisson.SandboxSpec("x").to_json()
+
+
+def test_spec_of_a_sandbox_has_its_real_image(client):
+    """The handle has what the daemon made; a spec that names no image does not claim one."""
+    assert "daemon's own" in repr(caisson.SandboxSpec("x")) and caisson.SandboxSpec("x").image == "python:3.11-slim" and "image" not in caisson.SandboxSpec("x").to_json()
+    with client.create() as box:
+        assert box.spec["image"] == "host" and client.get(box.name).spec == box.spec
+
+
+@pytest.mark.parametrize("code, status, kind, base", [
+    ("image_not_found", 404, caisson.ImageNotFound, caisson.NotFound), ("image_pull_denied", 403, caisson.ImagePullDenied, caisson.Forbidden),
+    ("registry_unavailable", 502, caisson.RegistryUnavailable, caisson.ImagePullFailed), ("image_pull_timeout", 504, caisson.ImagePullFailed, caisson.RequestRefused),
+    ("image_pulls_busy", 429, caisson.Busy, caisson.RequestRefused)])
+def test_images_that_cannot_be_had(code, status, kind, base):
+    e = errors.error_from({"code": code, "message": "m", "field": "image"}, status=status)
+    assert type(e) is kind and isinstance(e, base) and (code == "image_pulls_busy" or isinstance(e, caisson.ImageUnavailable))
 
 
 def test_spec_and_more_is_a_mistake(client):

@@ -343,7 +343,8 @@ static void forget(struct exec *e)
 }
 
 /* NULL: @why says it. */
-static struct exec *make(struct sandbox *s, const json_t *body, bool stream, struct refusal *why)
+static struct exec *make(const struct http_exchange *x, struct sandbox *s, const json_t *body,
+			 bool stream, struct refusal *why)
 {
 	uint64_t timeout_ms;
 
@@ -364,6 +365,7 @@ static struct exec *make(struct sandbox *s, const json_t *body, bool stream, str
 	e->command.timeout_ms = timeout_ms;
 	e->deserted = (struct deferred){ .fn = stop, .arg = e };
 	random_id(e->id);
+	context_execution(x, e->id);
 	LIST_PUSH(all, e);
 	if (make_line(e, body, why) == 0 && set_input(e, json_object_get(body, "stdin"))) {
 		e->record = record_new(&s->records, e->id, e->kind,
@@ -384,7 +386,7 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body,
 		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
 		return;
 	}
-	struct exec *e = make(s, body, format != STREAM_NONE, &why);
+	struct exec *e = make(x, s, body, format != STREAM_NONE, &why);
 
 	if (e &&
 	    audit_command(s, e->id, e->kind, &e->command.line, e->command.timeout_ms, &why) < 0) {

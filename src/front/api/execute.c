@@ -214,6 +214,7 @@ static bool keep(struct execution *e, struct sandbox *s, enum stream_format form
 static void queue_and_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
 			    enum stream_format format)
 {
+	context_execution(x, e->id);
 	if (!keep(e, s, format)) {
 		if (e->record)
 			record_drop(e->record);

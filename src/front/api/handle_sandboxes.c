@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "front/api/execute.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/http/idempotency.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/operations/services.h"
@@ -57,11 +57,15 @@ static void create_again(struct http_exchange *x, struct sandbox *s, struct sand
 void handle_sandbox_create(struct services *services, struct http_exchange *x)
 {
 	const char *name = context_text(x, "name");
+	enum stream_format format;
 	struct sandbox_spec spec;
 	struct refusal why;
 
-	if (!idempotency_begin(x))
+	if (!ask_format(x, context_of(x)->fields, &format))
 		return;
+	/* Its only event is the last one, after those of its image. */
+	if (format != STREAM_NONE && context_of(x)->prelude == STREAM_NONE)
+		stream_out_prelude(x, format);
 	if (sandbox_spec_parse(services->sandboxes->admission, context_of(x)->owner,
 			       context_of(x)->fields, &spec, &why) < 0) {
 		reply_refusal(x, &why);

@@ -6,7 +6,8 @@
  *      {"type":"input_response","id":1,"value":"..."},
  *      {"type":"interrupt"}.
  * Out: {"type":"stdout","data":"..."} and the other events of a stream, each with its type, and at
- * the end {"type":"done","result":{...}} or {"type":"refused","error":{...}}. One execution at a
+ * the end {"type":"done","result":{...}} or {"type":"refused","error":{...}}; before all of them
+ * {"type":"progress","text":"..."} while the image of the execution is pulled. One execution at a
  * time per socket; a second one meanwhile is refused. The events come from the log of the
  * execution's record, as for every other stream, and closing the socket means what leaving a stream
  * means (execute.h): in a session the code goes on, without a client to ask.
@@ -22,6 +23,7 @@
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/images/pulls.h"
 #include "front/operations/operations.h"
 #include "front/operations/services.h"
 #include "front/sandbox/event.h"
@@ -41,6 +43,8 @@ struct session_ws {
 	struct ws *ws;
 	struct execution *running;
 	struct stream_reader reader; /* of its events; log NULL: none */
+	struct pull_wait wait;       /* before it: for its image */
+	json_t *asked;               /* the message that waits; owned */
 	char owner[OWNER_MAX];
 };
 
@@ -133,6 +137,14 @@ static const struct sink ws_sink = { .can_answer = true,
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
+static void send_refusal(struct session_ws *s, const struct refusal *why)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+
+	refusal_json(why, &b);
+	send_with_type(s, "refused", NULL, buf_str(&b), b.len);
+}
+
 static void begin(struct session_ws *s, const json_t *m, struct refusal *why)
 {
 	struct execution *e = ask_execution(s->services->sandboxes, s->owner, m, &ws_sink, s, why);
@@ -159,12 +171,58 @@ static void begin(struct session_ws *s, const json_t *m, struct refusal *why)
 	sandbox_queue(sandbox, e);
 }
 
+static void on_pull_progress(struct pull_wait *w, const struct pull_progress *now)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+
+	pull_progress_json(now, &b);
+	if (!b.err && !ws_congested(((struct session_ws *)w->arg)->ws))
+		send_with_type(w->arg, "progress", NULL, buf_str(&b), b.len);
+}
+
+/* The message that waited for its image, which belongs to the caller now. */
+static json_t *take_asked(struct session_ws *s)
+{
+	json_t *m = s->asked;
+
+	s->asked = NULL;
+	pull_leave(&s->wait);
+	return m;
+}
+
+static void on_pulled(struct pull_wait *w, const struct refusal *why)
+{
+	struct session_ws *s = w->arg;
+	json_auto_t *m = take_asked(s);
+	struct refusal late = { 0 };
+
+	if (!why)
+		begin(s, m, &late);
+	if (why || late.kind)
+		send_refusal(s, why ? why : &late);
+}
+
+static void interrupt(struct session_ws *s)
+{
+	struct refusal why;
+
+	if (s->running)
+		execution_interrupt(s->running);
+	if (!s->asked)
+		return;
+	json_decref(take_asked(s));
+	(void)refusal_set(&why, REFUSAL_CANCELLED, "cancelled", NULL, NULL,
+			  "it was interrupted before it ran");
+	send_refusal(s, &why);
+}
+
 static void execute(struct session_ws *s, json_t *m)
 {
+	const char *image = json_string_value(json_object_get(m, "image"));
 	struct schema_error bad;
 	struct refusal why = { 0 };
 
-	if (s->reader.log) {
+	if (s->reader.log || s->asked) {
 		send_error(s, "busy", "an execution runs on this socket already", NULL);
 		return;
 	}
@@ -173,9 +231,15 @@ static void execute(struct session_ws *s, json_t *m)
 		send_error(s, bad.code, bad.message, bad.field);
 		return;
 	}
-	begin(s, m, &why);
+	s->wait = (struct pull_wait){ .progress = on_pull_progress, .done = on_pulled, .arg = s };
+	int r = pulls_wait(s->services->pulls, s->owner, image, &s->wait, &why);
+
+	if (r == 0)
+		s->asked = json_incref(m);
+	else if (r > 0)
+		begin(s, m, &why);
 	if (why.kind)
-		send_error(s, why.code, why.message, why.field);
+		send_refusal(s, &why);
 }
 
 static void on_message(struct ws *w, bool text, const char *data, size_t len)
@@ -192,13 +256,13 @@ static void on_message(struct ws *w, bool text, const char *data, size_t len)
 		send_error(s, "missing_field", "a message has a type", "type");
 	else if (strcmp(type, "execute") == 0)
 		execute(s, m);
-	else if (strcmp(type, "interrupt") == 0 && s->running)
-		execution_interrupt(s->running);
+	else if (strcmp(type, "interrupt") == 0)
+		interrupt(s);
 	else if (strcmp(type, "input_response") == 0 && s->running)
 		execution_answer(s->running, json_integer_value(json_object_get(m, "id")),
 				 json_string_value(json_object_get(m, "value")),
 				 json_string_value(json_object_get(m, "error")));
-	else if (strcmp(type, "interrupt") != 0 && strcmp(type, "input_response") != 0)
+	else if (strcmp(type, "input_response") != 0)
 		send_error(s, "unknown_type", "types are execute, input_response, interrupt",
 			   "type");
 	json_decref(m);
@@ -217,6 +281,7 @@ static void on_close(struct ws *w, int code)
 	struct session_ws *s = ws_user(w);
 
 	(void)code;
+	json_decref(take_asked(s));
 	leave(s);
 	free(s);
 }

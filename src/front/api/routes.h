@@ -51,6 +51,16 @@ extern const struct route routes_core[], routes_sandboxes[], routes_exec[], rout
 #define POLICY                                                                                     \
 	FAILURE(403, "policy_refused",                                                             \
 		"Beyond what the operator's policy allows; the message names the rule.")
+/* The same, of operations that may have an image pulled; and what else may go wrong with that. */
+#define POLICY_OF_IMAGES                                                                           \
+	FAILURE(403, "policy_refused image_pull_denied",                                           \
+		"Beyond what the operator's policy allows; the message names the rule. Or this "   \
+		"daemon does not pull from the registry of the image.")
+#define PULL_FAILURES                                                                              \
+	FAILURE(502, "registry_unavailable image_pull_failed",                                     \
+		"The image could not be pulled: its registry cannot be reached, or sends what is " \
+		"no image; the message has the reason."),                                          \
+		FAILURE(504, "image_pull_timeout", "The image was not pulled in time.")
 /* No room: for a sandbox, or in one. @codes_ beside the common one. */
 #define TOO_MUCH(codes_)                                                                           \
 	FAILURE(429, codes_, "No room for that now, or too many wrong tokens from this address.")

@@ -28,20 +28,22 @@ const struct route routes_core[] = {
 		  FAILURE(409, "session_ended sandbox_stopped spec_conflict",
 			  "The session was ended while the call waited in it, is stopped, or is of "
 			  "another image or with other servers."),
-		  POLICY,
+		  POLICY_OF_IMAGES,
+		  FAILURE(404, "image_not_found", "There is no such image in its registry."),
 		  FAILURE(422,
 			  "unknown_language language_unavailable unsupported_field "
 			  "image_unavailable not_supported unknown_server",
 			  "Not what this operation takes, or a language, an image or a server that "
 			  "is not here."),
-		  TOO_MUCH("busy session_busy policy_busy")) },
+		  TOO_MUCH("busy session_busy policy_busy image_pulls_busy"), PULL_FAILURES) },
 	{ "GET", "/execute/ws", "execution", FOR_DAEMON(handle_execute_ws),
 	  OPERATION(
 		  "execute_ws", "Run code over a WebSocket",
 		  "Messages are JSON objects with a `type`. In: `execute` with the fields of POST "
 		  "/execute, `input_response` with `id` and `value`, `interrupt`. Out: `started`, "
 		  "`stdout`, `stderr`, `display`, `result`, `error`, `input_request` as they "
-		  "happen, then `done` with `result`, or `refused` with `error`. One execution at "
+		  "happen, then `done` with `result`, or `refused` with `error`; before them "
+		  "`progress` while its image is pulled. One execution at "
 		  "a time. Without a session, closing the socket ends it; in a session it goes "
 		  "on. `interrupt` ends this socket's execution, also when it still waits."),
 	  RESPONSES(SOCKET, NO_SOCKET) },

@@ -5,7 +5,9 @@
 
 #define THE_SANDBOX RESPONSE(200, "Sandbox", "The sandbox.")
 #define NOT_YOURS FAILURE(404, "no_such_sandbox", "You have no sandbox of this name.")
-#define NO_WORKSPACE FAILURE(404, "no_such_workspace", "There is no such workspace of yours.")
+#define NO_WORKSPACE                                                                               \
+	FAILURE(404, "no_such_workspace image_not_found",                                          \
+		"There is no such workspace of yours, or no such image in its registry.")
 #define BAD_SPEC(codes_)                                                                           \
 	FAILURE(422,                                                                               \
 		"image_unavailable not_supported out_of_range unknown_server unknown_secret "      \
@@ -13,22 +15,23 @@
 		"Not what this operation takes, or more than this machine gives.")
 #define RUN_RESULT RESPONSE(200, "ExecResult", "How it ended, and what it wrote."), EVENTS
 #define RUN_RESPONSES                                                                              \
-	RESPONSES(RUN_RESULT, POLICY, NO_WORKSPACE,                                                \
+	RESPONSES(RUN_RESULT, POLICY_OF_IMAGES, NO_WORKSPACE,                                      \
 		  FAILURE(409, "session_ended workspace_busy",                                     \
 			  "The daemon ended it, or its workspace is not free."),                   \
 		  BAD_SPEC(" unsupported_field language_unavailable"),                             \
-		  TOO_MUCH("busy policy_busy"))
+		  TOO_MUCH("busy policy_busy image_pulls_busy"), PULL_FAILURES)
 
 const struct route routes_sandboxes[] = {
 	{ "POST", "/v1/sandboxes", "sandboxes", FOR_DAEMON(handle_sandbox_create),
 	  &operation_create_sandbox,
 	  RESPONSES(RESPONSE(201, "Sandbox", "It was made."),
-		    RESPONSE(200, "Sandbox", "It exists already, with the same spec."), POLICY,
-		    NO_WORKSPACE,
+		    RESPONSE(200, "Sandbox", "It exists already, with the same spec."), EVENTS,
+		    POLICY_OF_IMAGES, NO_WORKSPACE,
 		    FAILURE(409, "spec_conflict sandbox_stopped workspace_busy",
 			    "It exists with another spec, does not run any more, or its workspace "
 			    "is not free."),
-		    BAD_SPEC(""), TOO_MUCH("busy policy_busy")) },
+		    BAD_SPEC(" unsupported_field"), TOO_MUCH("busy policy_busy image_pulls_busy"),
+		    PULL_FAILURES) },
 	{ "GET", "/v1/sandboxes", "sandboxes", FOR_DAEMON(handle_sandbox_list),
 	  &operation_list_sandboxes,
 	  RESPONSES(RESPONSE(200, "SandboxList", "Your sandboxes, by name."),

@@ -280,8 +280,9 @@ static struct image_use *refuse(struct refusal *r, enum refusal_kind kind, const
 	if (kind == REFUSAL_UNAVAILABLE)
 		r->retry_after_s = 1;
 	else
-		r->hint = "the operator brings images with: caisson image pull; without the field "
-			  "the daemon's own is used";
+		r->hint = "the operator brings images with: caisson image pull, or lets the daemon "
+			  "pull them with --image-pull missing; without the field the daemon's own "
+			  "is used";
 	return NULL;
 }
 
@@ -298,25 +299,33 @@ static void by_digest(const char *name, const char *digest, char ret[IMAGE_OPENE
 	ref_format(&ref, ret);
 }
 
-static struct image_use *borrow(struct cells *cells, const char *name, const char *digest,
-				struct refusal *ret)
+/* @loan: static, because it is large. 0 or -errno. */
+static int look_up(struct cells *cells, const char *name, const char *digest, struct loan *loan,
+		   struct err *e)
 {
-	static struct loan loan;
 	char ref[IMAGE_OPENER_REF_MAX];
-	struct err e = { 0 };
 
 	if (digest)
 		by_digest(name, digest, ref);
 	else
 		(void)snprintf(ref, sizeof(ref), "%s", name);
-	int r = image_opener_ask(cells->images->opener, ref, program_names(), &loan, &e);
+	int r = image_opener_ask(cells->images->opener, ref, program_names(), loan, e);
 
 	if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
 		/* A late answer would be taken for that of the next request. */
 		cells->images->opener = fd_close(cells->images->opener);
-		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e.msg));
+		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e->msg));
 	}
-	if (r < 0)
+	return r;
+}
+
+static struct image_use *borrow(struct cells *cells, const char *name, const char *digest,
+				struct refusal *ret)
+{
+	static struct loan loan;
+	struct err e = { 0 };
+
+	if (look_up(cells, name, digest, &loan, &e) < 0)
 		return refuse(ret, REFUSAL_INVALID, "image_unavailable", e.msg);
 	struct image_use *was = find(cells, name, digest);
 
@@ -335,6 +344,20 @@ static struct image_use *borrow(struct cells *cells, const char *name, const cha
 			      "the daemon is out of memory");
 	g->checked_ns = digest ? 0 : cells->loop->now_ns;
 	return g;
+}
+
+bool image_missing(struct cells *cells, const char *name)
+{
+	static struct loan loan;
+	struct err e = { 0 };
+
+	if (!name[0] || find(cells, name, NULL))
+		return false;
+	int r = look_up(cells, name, NULL, &loan, &e);
+
+	if (r == 0)
+		loan_close(&loan);
+	return r == -ENOENT;
 }
 
 struct image_use *image_get(struct cells *cells, const char *name, const char *digest,

@@ -83,6 +83,9 @@ int image_name(const struct cells *cells, const char *text, char ret[IMAGE_OPENE
  */
 struct image_use *image_get(struct cells *cells, const char *name, const char *digest,
 			    struct refusal *ret);
+/* image_missing() - Whether the store lacks this image (from image_name()). False: it has it, or
+ * this cannot be told, as image_get() does. */
+bool image_missing(struct cells *cells, const char *name);
 /*
  * image_lost() - An entry, held, for a sandbox that has a cell of an image that cannot be opened
  * any more. NULL: no memory.

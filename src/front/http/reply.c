@@ -78,6 +78,11 @@ static void send_json(struct http_exchange *x, int status, const struct buf *jso
 
 	if (i)
 		idempotency_answer(i, status, buf_str(json), json->len);
+	if (context_of(x) && context_of(x)->prelude != STREAM_NONE) {
+		stream_out_last(x, status < 400 ? "done" : "refused",
+				json->err ? "{}" : buf_str(json), json->err ? 2 : json->len);
+		return;
+	}
 	reply_headers(x);
 	http_reply(x, status, "application/json", buf_str(json), json->err ? 0 : json->len);
 }
@@ -136,7 +141,8 @@ void reply_empty(struct http_exchange *x, int status)
 static void send_body(struct http_exchange *x, int status, const char *code, struct buf *body)
 {
 	metric_error(code);
-	if (context_of(x))
+	/* An error that is an event of a stream is part of an answer that began well. */
+	if (context_of(x) && context_of(x)->prelude == STREAM_NONE)
 		context_of(x)->error = code;
 	send_json(x, status, body);
 }

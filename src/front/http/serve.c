@@ -69,6 +69,14 @@ struct http_exchange *context_done(struct http_exchange *x)
 	return x;
 }
 
+void context_execution(const struct http_exchange *x, char id[33])
+{
+	const struct request_context *v = context_of(x);
+
+	if (v->execution_id[0])
+		memcpy(id, v->execution_id, sizeof(v->execution_id));
+}
+
 static void on_gone(struct http_exchange *x)
 {
 	struct request_context *v = context_of(x);
@@ -259,15 +267,11 @@ static bool takes_body(const struct route *r)
 	return r->content || r->below;
 }
 
-static void call_handler(struct http_exchange *x, struct request_context *v)
+static void handle(struct http_exchange *x, struct request_context *v)
 {
 	const struct route *r = v->route;
-	json_t *fields;
 	struct sandbox *s;
 
-	if (!request_fields(x, r, &fields))
-		return;
-	v->fields = fields;
 	if (r->handler.mcp)
 		r->handler.mcp(v->server->mcp, x);
 	else if (r->handler.jupyter)
@@ -276,7 +280,26 @@ static void call_handler(struct http_exchange *x, struct request_context *v)
 		r->handler.services(v->server->services, x);
 	else if ((s = v->server->hooks->own_sandbox(v->server->services, x)))
 		r->handler.sandbox(s, x);
+}
+
+static void call_handler(struct http_exchange *x, struct request_context *v)
+{
+	json_t *fields;
+
+	if (!request_fields(x, v->route, &fields))
+		return;
+	v->fields = fields;
+	if (v->server->hooks->ready(v->server->services, x))
+		handle(x, v);
 	json_decref(fields); /* the answer may have freed the request context */
+}
+
+void serve_again(struct http_exchange *x, json_t *fields)
+{
+	struct request_context *v = context_of(x);
+
+	v->fields = fields; /* borrowed from the caller, as above */
+	handle(x, v);
 }
 
 static int on_head(struct http_exchange *x)

@@ -9,6 +9,7 @@
 
 #include "front/http/auth.h"
 #include "front/http/route.h"
+#include "front/http/stream_out.h"
 #include "net/http.h"
 
 struct idempotency;
@@ -24,6 +25,10 @@ struct request_context {
 	void *work;                      /* the handler's */
 	json_t *fields;                  /* request_fields(); until the handler returns */
 	bool refused;                    /* the answer waits, see serve_refuse() */
+	/* Events have begun before the answer is known (stream_out_prelude()); of this execution,
+	 * if it is not empty. */
+	enum stream_format prelude;
+	char execution_id[33];
 	/* Of a route with content: pieces of the body, and its end, until it was answered. */
 	void (*body)(struct request_context *v, const char *data, size_t len);
 	void (*body_end)(struct request_context *v);
@@ -34,6 +39,9 @@ struct request_context {
 struct serve_hooks {
 	/* The caller's sandbox of the first path parameter. NULL: answered. */
 	struct sandbox *(*own_sandbox)(struct services *services, struct http_exchange *x);
+	/* Whether the request has what it needs before it is handled. False: it was answered, or
+	 * serve_again() follows. */
+	bool (*ready)(struct services *services, struct http_exchange *x);
 	/* A path below an open port: admitted by the port's own rules. False: answered. */
 	bool (*admit_port)(struct services *services, struct http_exchange *x,
 			   struct request_context *v);
@@ -71,6 +79,9 @@ void serve_setup(struct server *server);
 void serve_refuse(struct http_exchange *x, const struct auth_verdict *verdict,
 		  const char *metadata);
 
+/* serve_again() - Handle a request that was not ready, with its @fields. */
+void serve_again(struct http_exchange *x, json_t *fields);
+
 struct request_context *context_of(const struct http_exchange *x);
 /* context_param() - The value of the i-th {name} part of its path. */
 const char *context_param(const struct http_exchange *x, size_t i);
@@ -80,6 +91,8 @@ const char *context_text(const struct http_exchange *x, const char *name);
 uint64_t context_number(const struct http_exchange *x, const char *name, uint64_t fallback);
 /* context_wait() - The handler answers later. @gone is called if the client leaves before that. */
 void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v));
+/* context_execution() - The id that was announced for the execution, if one was, instead of @id. */
+void context_execution(const struct http_exchange *x, char id[33]);
 /* context_done() - The handler answers now: @gone is not called any more. @x: may be NULL. Return:
  * @x. */
 struct http_exchange *context_done(struct http_exchange *x);

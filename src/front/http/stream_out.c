@@ -43,13 +43,15 @@ enum stream_format stream_format_of(const struct http_exchange *x, bool wanted)
 	return STREAM_NONE;
 }
 
-/* An event as a line of NDJSON, in three pieces; the first is in @head. */
+/* An event as a line of NDJSON, in three pieces; the first is in @head. Id 0: it has none. */
 static void line_of(const struct stream_event *ev, char head[static HEAD_MAX],
 		    struct iovec iov[static 3])
 {
 	bool members = ev->len > 2 && ev->json[0] == '{';
-	int n = snprintf(head, HEAD_MAX, "{\"id\":%" PRIu64 ",\"type\":\"%s\"%s", ev->id, ev->type,
-			 members ? "," : "}");
+	const char *rest = members ? "," : "}";
+	int n = ev->id ? snprintf(head, HEAD_MAX, "{\"id\":%" PRIu64 ",\"type\":\"%s\"%s", ev->id,
+				  ev->type, rest) :
+			 snprintf(head, HEAD_MAX, "{\"type\":\"%s\"%s", ev->type, rest);
 
 	iov[0] = (struct iovec){ .iov_base = head, .iov_len = (size_t)n };
 	iov[1] = (struct iovec){ .iov_base = ev->json + 1, .iov_len = members ? ev->len - 1 : 0 };
@@ -82,17 +84,18 @@ static void on_gone(struct request_context *v)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static int write_event(struct stream_out *o, const struct stream_event *ev)
+static int write_event(struct http_exchange *x, enum stream_format format,
+		       const struct stream_event *ev)
 {
 	char id[24], head[HEAD_MAX];
 	struct iovec iov[3];
 
-	if (o->format == STREAM_SSE) {
+	if (format == STREAM_SSE) {
 		(void)snprintf(id, sizeof(id), "%" PRIu64, ev->id);
-		return sse_event(o->x, id, ev->type, ev->json, ev->len);
+		return sse_event(x, ev->id ? id : NULL, ev->type, ev->json, ev->len);
 	}
 	line_of(ev, head, iov);
-	return http_stream_writev(o->x, iov, 3);
+	return http_stream_writev(x, iov, 3);
 }
 
 /* Everything that can be written now. @o may be gone afterwards. */
@@ -104,7 +107,7 @@ static void pump(struct stream_out *o)
 
 	while (!o->dead && !http_stream_congested(x) &&
 	       (ev = stream_reader_next(&o->reader, &lost)))
-		o->dead = write_event(o, ev) < 0;
+		o->dead = write_event(x, o->format, ev) < 0;
 	if (o->dead)
 		return;
 	if (lost) {
@@ -131,6 +134,15 @@ static void on_drain(struct http_exchange *x)
 }
 
 /* ---- the beginning ------------------------------------------------------------------------- */
+
+static void send_head(struct http_exchange *x, enum stream_format format)
+{
+	reply_headers(x);
+	if (format == STREAM_NDJSON)
+		http_stream(x, 200, "application/x-ndjson");
+	else
+		sse_begin(x);
+}
 
 /* Attach, or answer why not. */
 static struct stream_out *begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor)
@@ -169,17 +181,15 @@ void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cu
 		      enum stream_format format)
 {
 	struct stream_out *o = begin(x, l, cursor);
+	enum stream_format begun = context_of(x)->prelude;
 
 	if (!o)
 		return;
 	o->x = x;
-	o->format = format;
+	o->format = begun != STREAM_NONE ? begun : format;
 	context_wait(x, o, on_gone);
-	reply_headers(x);
-	if (format == STREAM_NDJSON)
-		http_stream(x, 200, "application/x-ndjson");
-	else
-		sse_begin(x);
+	if (begun == STREAM_NONE)
+		send_head(x, format);
 	http_stream_on_drain(x, on_drain);
 	if (strcmp(http_request(x)->method, "HEAD") == 0) {
 		stop(o);
@@ -187,6 +197,32 @@ void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cu
 		return;
 	}
 	pump(o);
+}
+
+void stream_out_prelude(struct http_exchange *x, enum stream_format format)
+{
+	context_of(x)->prelude = format;
+	send_head(x, format);
+}
+
+void stream_out_note(struct http_exchange *x, const char *type, const char *json, size_t len)
+{
+	const struct stream_event ev = { .type = type,
+					 .json = (char *)(uintptr_t)json,
+					 .len = len };
+
+	if (!http_stream_congested(x))
+		(void)write_event(x, context_of(x)->prelude, &ev);
+}
+
+void stream_out_last(struct http_exchange *x, const char *type, const char *json, size_t len)
+{
+	const struct stream_event ev = { .type = type,
+					 .json = (char *)(uintptr_t)json,
+					 .len = len };
+
+	if (write_event(x, context_of(x)->prelude, &ev) == 0)
+		http_stream_end(x);
 }
 
 bool stream_out_cursor(struct http_exchange *x, uint64_t *ret)

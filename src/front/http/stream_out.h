@@ -12,6 +12,7 @@
 #define CAISSON_FRONT_STREAM_OUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "front/output/stream_log.h"
@@ -33,6 +34,18 @@ enum stream_format stream_format_of(const struct http_exchange *x, bool wanted);
  */
 void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor,
 		      enum stream_format format);
+
+/*
+ * stream_out_prelude() - Begin the answer of @x with events that are in no log: their number is not
+ * known to anybody, and they have no id. The later answer becomes events as well: those of
+ * stream_out_begin(), or the last one, `done` or `refused` with the object that would have been the
+ * answer.
+ */
+void stream_out_prelude(struct http_exchange *x, enum stream_format format);
+/* stream_out_note() - One such event. A client that reads slowly does not get it. */
+void stream_out_note(struct http_exchange *x, const char *type, const char *json, size_t len);
+/* stream_out_last() - The last one. The exchange must not be touched afterwards. */
+void stream_out_last(struct http_exchange *x, const char *type, const char *json, size_t len);
 
 /*
  * stream_out_cursor() - Where a client wants to go on: ?cursor=, else Last-Event-ID, else 0.

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "front/api/await_image.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
@@ -241,6 +242,53 @@ static struct sandbox *make(struct sandboxes *sandboxes, struct http_exchange *x
 	return s;
 }
 
+/* The image that the request names, or NULL. */
+static const char *image_of(const json_t *body)
+{
+	return json_string_value(json_object_get(json_object_get(body, "env"), "KERNEL_IMAGE"));
+}
+
+struct kernel_await {
+	struct image_await await;
+	struct sandboxes *sandboxes;
+	json_t *body, *arg; /* owned */
+	jkernel_made made;
+};
+
+static void create_again(struct image_await *a, struct http_exchange *x)
+{
+	const struct kernel_await *k = (const struct kernel_await *)a;
+
+	jkernel_create(k->sandboxes, x, k->body, k->made, k->arg);
+}
+
+static void release(struct image_await *a)
+{
+	struct kernel_await *k = (struct kernel_await *)a;
+
+	json_decref(k->body);
+	json_decref(k->arg);
+	free(k);
+}
+
+/* False: answered, or it is created later. */
+static bool has_image(struct sandboxes *sandboxes, struct http_exchange *x, const json_t *body,
+		      jkernel_made made, json_t *arg)
+{
+	struct kernel_await *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		reply_no_memory(x);
+		return false;
+	}
+	*k = (struct kernel_await){ .await = { .again = create_again, .release = release },
+				    .sandboxes = sandboxes,
+				    .body = json_incref((json_t *)body),
+				    .arg = json_incref(arg),
+				    .made = made };
+	return await_image(context_of(x)->server->services, x, image_of(body), &k->await);
+}
+
 /* ---- an existing sandbox ------------------------------------------------------------------- */
 
 static json_t *spec_json(const struct sandboxes *sandboxes, const struct sandbox_spec *spec)
@@ -341,6 +389,8 @@ void jkernel_create(struct sandboxes *sandboxes, struct http_exchange *x, const 
 		return;
 	}
 	if (!name) {
+		if (!has_image(sandboxes, x, body, made, arg))
+			return;
 		s = make(sandboxes, x, body);
 		if (s)
 			wait_for_cell(x, s, true, start_interpreter, made, arg);

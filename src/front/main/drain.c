@@ -66,6 +66,7 @@ static void on_signal(struct watch *w, uint32_t events)
 	systemd_say(&p->systemd, KEEPER_STOPPING);
 	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", p->sandboxes.n_queued));
 	listeners_close(&p->server);
+	pulls_drain(&p->pulls);
 	mcp_drain(&p->mcp);
 	http_drain(&p->server.http);
 	images_stop(&p->cells);

@@ -284,8 +284,8 @@ static int open_parts(struct parts *p, struct start *s, struct err *e)
 	    auth_load(&p->daemon.config, &p->server.auth, e) < 0 ||
 	    secrets_load(&p->secrets, e) < 0 || policy_load(p, e) < 0 ||
 	    drivers_open(&p->drivers, e) < 0 || images_open(&p->cells, e) < 0 ||
-	    get_state(p, &s->state, e) < 0 || packages_open(&p->packages, e) < 0 ||
-	    workspaces_open(&p->workspaces, e) < 0 ||
+	    pulls_open(&p->pulls, e) < 0 || get_state(p, &s->state, e) < 0 ||
+	    packages_open(&p->packages, e) < 0 || workspaces_open(&p->workspaces, e) < 0 ||
 	    mounts_open(&p->mounts, p->daemon.config.mounts, &p->cells.spec, e) < 0)
 		return failed(e);
 	mounts_pool(&p->admission);
@@ -309,8 +309,9 @@ static int begin(struct parts *p, struct start *s, struct err *e)
 	serve_setup(&p->server);
 	/* audit_open() tells the warden which cells of the former front are to be ended: before any
 	 * part makes one. */
-	if (policy_open(p, e) < 0 || audit_open(&p->sandboxes, e) < 0 ||
-	    packages_start(&p->packages, e) < 0 || workspaces_start(&p->workspaces, e) < 0)
+	if (pulls_start(&p->pulls, e) < 0 || policy_open(p, e) < 0 ||
+	    audit_open(&p->sandboxes, e) < 0 || packages_start(&p->packages, e) < 0 ||
+	    workspaces_start(&p->workspaces, e) < 0)
 		return failed(e);
 	backing_start(&p->buckets);
 	policy_narrow_all(&p->sandboxes); /* sandboxes of the former front */

@@ -8,6 +8,7 @@
  */
 #include "front/main/parts.h"
 
+#include "front/api/await_image.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/port_admit.h"
 #include "front/mcp/metadata.h"
@@ -30,6 +31,7 @@ static const struct cell_hooks cell_hooks = {
 
 static const struct serve_hooks serve_hooks = {
 	.own_sandbox = own_sandbox,
+	.ready = await_image_field,
 	.admit_port = port_admit,
 	.own_path = port_own_path,
 	.challenge = mcp_metadata_url,
@@ -92,6 +94,12 @@ static struct parts all = {
 		.server_name = upstream_name,
 		.tool_calls = &all.tool_calls,
 	},
+	.pulls = {
+		.daemon = &all.daemon,
+		.loop = &all.daemon.loop,
+		.cells = &all.cells,
+		.admission = &all.admission,
+	},
 	.streams = { .max = STREAM_BANK_BYTES },
 	.sandboxes = {
 		.daemon = &all.daemon,
@@ -135,6 +143,7 @@ static struct parts all = {
 		.cells = &all.cells,
 		.sandboxes = &all.sandboxes,
 		.gate = &all.gate,
+		.pulls = &all.pulls,
 		.packages = &all.packages,
 		.workspaces = &all.workspaces,
 		.buckets = &all.buckets,

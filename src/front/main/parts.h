@@ -18,6 +18,7 @@
 #include "front/gate/gate_link.h"
 #include "front/http/serve.h"
 #include "front/http/systemd.h"
+#include "front/images/pulls.h"
 #include "front/jupyter/jupyter.h"
 #include "front/mcp/mcp.h"
 #include "front/operations/services.h"
@@ -46,6 +47,7 @@ struct parts {
 	struct images images;
 	struct mounts mounts;
 	struct cells cells;
+	struct pulls pulls;
 
 	/* Sandboxes. */
 	struct policy_now policy;

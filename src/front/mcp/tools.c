@@ -18,6 +18,7 @@
 #include "front/mcp/suspended.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_image.h"
 #include "front/operations/services.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
@@ -253,6 +254,6 @@ void mcp_method_tools_call(struct mcp_call *c)
 	log_event(LOG_LEVEL_DEBUG, "mcp_tool", F_STR("owner", c->owner), F_STR("tool", name));
 	if (t->task)
 		mcp_task_later(c);
-	if (!mcp_suspended_resume(c))
+	if (!mcp_suspended_resume(c) && mcp_tool_ready(c, t, args))
 		t->run(c, args);
 }

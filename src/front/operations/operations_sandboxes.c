@@ -6,17 +6,23 @@
 const struct operation operation_create_sandbox = {
 	.name = "create_sandbox",
 	.summary = "Make a sandbox",
-	.description = "Answered when its cell is ready.",
+	.description =
+		"Answered when its cell is ready; an image that has to be pulled comes first.",
 	.tool_description =
 		"Make a sandbox with limits, variables, network or secrets of its own. Not needed "
 		"for the usual ones: execute_code makes its session by itself. Returns the "
 		"session_id for other tools.",
-	.fields = FIELDS(FIELD(IN_BODY, STRING, "name", 1, NAME_LENGTH_MAX,
-			       "Its name. Asked for again with the same spec, it is the same one.",
-			       .required = true, IS_NAME, .example = "\"build-7\""),
-			 FIELD(IN_TOOL, STRING, "session_id", 1, NAME_LENGTH_MAX,
-			       "A name of yours; without one it gets a random one.", IS_NAME),
-			 SPEC_FIELDS(IN_BODY | IN_TOOL)),
+	.fields = FIELDS(
+		FIELD(IN_BODY, STRING, "name", 1, NAME_LENGTH_MAX,
+		      "Its name. Asked for again with the same spec, it is the same one.",
+		      .required = true, IS_NAME, .example = "\"build-7\""),
+		FIELD(IN_TOOL, STRING, "session_id", 1, NAME_LENGTH_MAX,
+		      "A name of yours; without one it gets a random one.", IS_NAME),
+		FLAG_FIELD(IN_BODY, "stream", "false",
+			   "Answer with events: `progress` while its image is pulled, then "
+			   "`done` with the sandbox, or `refused` with an error. `Accept: "
+			   "text/event-stream` or `application/x-ndjson` asks for the same."),
+		SPEC_FIELDS(IN_BODY | IN_TOOL)),
 	.work = true,
 	.keyed = true,
 };

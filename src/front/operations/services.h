@@ -13,6 +13,7 @@ struct services {
 	struct cells *cells;
 	struct sandboxes *sandboxes;
 	struct gate_link *gate; /* the way out of sandboxes */
+	struct pulls *pulls;    /* of images that callers name */
 	struct packages *packages;
 	struct workspaces *workspaces;
 	struct buckets *buckets;

@@ -35,6 +35,11 @@ static bool check_image(char *word)
 				    ref_pattern_ok(word);
 }
 
+static bool check_pull(char *word)
+{
+	return !is_own_image(word) && ref_pattern_ok(word);
+}
+
 static bool check_tool(char *word)
 {
 	return word[0] && strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_-.") == strlen(word);
@@ -97,6 +102,8 @@ const struct rule_row rule_rows[RULE_MAX_] = {
 	[RULE_IMAGES] = { "images", IN_OWNER, .check = check_image,
 			  .word = "host, dir:/PATH or a pattern of references (python, "
 				  "r.example/team/*)" },
+	[RULE_IMAGE_PULLS] = { "image_pulls", IN_OWNER, .check = check_pull,
+			       .word = "a pattern of references (python, r.example/team/*)" },
 	[RULE_TOOLS] = { "tools", IN_OWNER, .check = check_tool, .word = "the name of a tool" },
 	[RULE_EGRESS] = { "egress", IN_OWNER, .check = check_egress, .word = EGRESS_WORD },
 	[RULE_EGRESS_DENIED] = { "egress_denied", IN_OWNER, .check = check_egress,

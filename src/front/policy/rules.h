@@ -39,6 +39,7 @@ enum rule {
 	RULE_EXECUTIONS,
 	/* lists */
 	RULE_IMAGES,
+	RULE_IMAGE_PULLS,
 	RULE_TOOLS,
 	RULE_EGRESS,
 	RULE_EGRESS_DENIED,
@@ -111,8 +112,8 @@ bool rules_package(char *name);
 bool rule_lists(const struct rule_value *v, const char *word);
 
 /*
- * rule_lists_image() - Whether an image is allowed: "host" and "dir:/PATH" by their names, a
- * reference by a pattern of the list (image/ref.h).
+ * rule_lists_image() - Whether an image is in a list of images or of pulls: "host" and "dir:/PATH"
+ * by their names, a reference by a pattern of the list (image/ref.h).
  */
 bool rule_lists_image(const struct rule_value *v, const char *image);
 

@@ -267,6 +267,27 @@ static int check_mounts(struct admission *a, const char *owner, const struct mou
 	return 0;
 }
 
+bool policy_image(const struct admission *a, const char *owner, const char *image)
+{
+	const struct rule_value *v = rules_of(a->policy->rules, owner, RULE_IMAGES, NULL);
+
+	return !v || rule_lists_image(v, image);
+}
+
+int policy_pull(struct admission *a, const char *owner, const char *image, struct refusal *ret)
+{
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "image" };
+	const struct rule_value *v =
+		rules_of(a->policy->rules, owner, RULE_IMAGE_PULLS, found.rule);
+
+	if (v && !rule_lists_image(v, image))
+		return refuse(a, owner, &found, ret,
+			      "'%.100s' is not in the image store, and not among those that are "
+			      "pulled for you",
+			      image);
+	return 0;
+}
+
 /*
  * A fetcher belongs to the daemon and not to the owner: it runs no code of the owner, reaches only
  * the operator's index, and rules of packages bound its number, size and rate. So the ceilings of

@@ -31,6 +31,11 @@ void policy_lower(const struct admission *a, const char *owner, struct sandbox_s
 int policy_sandbox(struct admission *a, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret);
 
+/* policy_image() - Whether @owner may use this image, host, dir:PATH or canonical; not counted.
+ * policy_pull() - It is about to be pulled for @owner. */
+bool policy_image(const struct admission *a, const char *owner, const char *image);
+int policy_pull(struct admission *a, const char *owner, const char *image, struct refusal *ret);
+
 /* policy_egress() - @list: canonical entries. policy_reaches(): one of them; not counted. */
 int policy_egress(struct admission *a, const char *owner, const json_t *list, struct refusal *ret);
 bool policy_reaches(const struct admission *a, const char *owner, const char *entry);

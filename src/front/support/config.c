@@ -75,6 +75,13 @@ static int set_without(void *target, const char *v, struct err *e)
 		       0;
 }
 
+static int check_pull(const char *v, struct err *e)
+{
+	return strcmp(v, "missing") == 0 || strcmp(v, "never") == 0 ?
+		       0 :
+		       err_say(e, -EINVAL, "'%.64s' is not one of: missing, never", v);
+}
+
 /* Layers above know the names of tools: see config_parse(). */
 static config_check_fn *tools_checker;
 
@@ -113,6 +120,17 @@ static const struct option_row rows[] = {
 	  .help = "default image of sandboxes: host, dir:PATH, or a pulled image" },
 	{ "--image-store", NULL, "DIR", OPTION_PATH, AT(image_store),
 	  .help = "directory of pulled images (as for caisson image)" },
+	{ "--image-pull", NULL, "WHEN", OPTION_TEXT, AT(image_pull_when), .check = check_pull,
+	  .help = "pull images that callers name: missing or never (missing, if none but you may call)" },
+	{ "--image-registry", NULL, "HOST[:PORT]", OPTION_COMMAS, AT(image_registries),
+	  .check = config_check_registry, .max = LIST_ITEMS, .initial = "docker.io",
+	  .help = "registries to pull from, as in ghcr.io or *.example.com; may be repeated" },
+	{ "--image-authfile", NULL, "FILE", OPTION_PATH, AT(image_authfile),
+	  .help = "credentials for these registries (as for caisson image pull)" },
+	{ "--image-ca", NULL, "FILE", OPTION_PATH, AT(image_ca),
+	  .help = "CA certificates for these registries, in PEM (those of this machine)" },
+	{ "--image-pull-timeout", NULL, "TIME", OPTION_DURATION, AT(image_pull_ms), .min = 1000,
+	  .max = 24 * HOUR_MS, .initial = "600s", .help = "longest time of one pull" },
 	{ "--preload", NULL, "MODULES", OPTION_COMMAS, AT(preload), .check = config_check_module,
 	  .max = LIST_ITEMS, .help = "python modules to import in advance, as in numpy,pandas" },
 	{ "--pool", NULL, "N", OPTION_NUMBER, AT(pool), .max = 1000, .initial = "4",
@@ -330,6 +348,16 @@ static void fill_packages(struct config *c)
 		config_canonical_package((char *)(uintptr_t)c->blocked_packages[i]);
 }
 
+/*
+ * Without tokens only the starter and root may call, and both may pull images themselves. Other
+ * callers must not make a daemon fetch what they name unless the operator says so.
+ */
+static void fill_pulls(struct config *c)
+{
+	c->image_pull = c->image_pull_when ? strcmp(c->image_pull_when, "missing") == 0 :
+					     !c->token_file && !c->no_token;
+}
+
 /* The state directory as `caisson run` finds it, and the socket in it. */
 static int fill_paths(struct config *c, char **env, struct err *e)
 {
@@ -431,6 +459,7 @@ int config_parse(int argc, char **argv, char **env, config_check_fn *tools, stru
 		return r;
 	fill_indexes(c, env);
 	fill_packages(c);
+	fill_pulls(c);
 	if ((r = fill_paths(c, env, e)) < 0)
 		return r;
 	return agree(c, e);

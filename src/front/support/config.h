@@ -41,6 +41,11 @@ struct config {
 	const char *secrets_file, *secrets_env, *secrets_command;
 	const char *image;           /* host, dir:PATH, or a reference */
 	const char *image_store;     /* directory of pulled images; NULL: the default place */
+	const char *image_pull_when; /* missing, never; NULL: not given */
+	bool image_pull;             /* pull images that the store lacks */
+	uint64_t image_pull_ms;      /* longest time of a pull */
+	const char *image_registries[CONFIG_LIST_MAX]; /* to pull from: patterns (image/ref.h) */
+	const char *image_authfile, *image_ca;         /* of pulls; NULL: the default */
 	const char *tools;           /* of MCP: default, all, or names, separated by commas */
 	const char *mcp_auth_server; /* issuer of tokens for MCP clients; NULL: none is named */
 	const char *mcp_url;         /* URL of /mcp for clients; NULL: the one they call */

@@ -63,6 +63,16 @@ int config_check_image(const char *v, struct err *e)
 	return ref_parse(v, &ref, e) < 0 ? -EINVAL : 0;
 }
 
+int config_check_registry(const char *v, struct err *e)
+{
+	if (ref_registry_ok(v))
+		return 0;
+	return err_say(e, -EINVAL,
+		       "'%.64s' is not a registry: give a host name in lower case, with its port "
+		       "if references have one, as in ghcr.io, *.example.com or localhost:5000",
+		       v);
+}
+
 int config_check_prefix(const char *v, struct err *e)
 {
 	const char *problem = source_prefix_problem(v);

@@ -13,9 +13,10 @@ int config_check_address(const char *v, struct err *e); /* numeric address and p
 int config_check_socket(const char *v, struct err *e);  /* absolute path that fits a socket address,
 							   or none */
 int config_check_user(const char *v, struct err *e);    /* name of a user */
-int config_check_image(const char *v, struct err *e);   /* host, dir:PATH, or a reference */
-int config_check_prefix(const char *v, struct err *e);  /* prefix of variables that are secrets */
-int config_check_command(const char *v, struct err *e); /* words with spaces between them */
+int config_check_image(const char *v, struct err *e);
+int config_check_registry(const char *v, struct err *e); /* host, dir:PATH, or a reference */
+int config_check_prefix(const char *v, struct err *e);   /* prefix of variables that are secrets */
+int config_check_command(const char *v, struct err *e);  /* words with spaces between them */
 int config_check_resolver(const char *v, struct err *e); /* numeric address and port */
 int config_check_word(const char *v, struct err *e);     /* letters, digits, '-', '_' and '.' */
 int config_check_style(const char *v, struct err *e);    /* of addresses of buckets */

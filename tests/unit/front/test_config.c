@@ -204,6 +204,9 @@ static void try_twin(const char *line, void *arg)
 		{ "--egress-bytes", "3M" },
 		{ "--allowed-packages", "x-*" },
 		{ "--known-packages", "@x/y" },
+		{ "--image-pull", "never" },
+		{ "--image-registry", "ghcr.io" },
+		{ "--image-pull-timeout", "60" },
 		{ "--package-size", "2M" },
 		{ "--package-store", "2M" },
 		{ "--package-count", "3" },
@@ -291,7 +294,7 @@ TEST(twins)
 
 	tools = check_tool;
 	each_line(try_twin, &n);
-	assert_int_equal(n, 70);
+	assert_int_equal(n, 75);
 }
 
 TEST(order)
@@ -407,6 +410,27 @@ TEST(too_many)
 	assert_string_equal(c.preload[CONFIG_LIST_MAX - 2], "m30");
 	assert_null(c.preload[CONFIG_LIST_MAX - 1]);
 	assert_refused(parse("--preload", list, "--preload", "one"), "--preload");
+}
+
+/* Callers who are not the starter need the operator's word. */
+TEST(pulls)
+{
+	assert_accepted(parse("--listen", "none"));
+	assert_true(c.image_pull);
+	assert_string_equal(c.image_registries[0], "docker.io");
+	assert_null(c.image_registries[1]);
+	assert_accepted(parse("--token-file", "/x"));
+	assert_false(c.image_pull);
+	assert_accepted(parse("--no-token"));
+	assert_false(c.image_pull);
+	assert_accepted(parse("--no-token", "--image-pull", "missing"));
+	assert_true(c.image_pull);
+	assert_accepted(parse("--image-pull", "never"));
+	assert_false(c.image_pull);
+	assert_refused(parse("--image-pull", "always"), "--image-pull");
+	assert_accepted(parse("--image-registry", "ghcr.io,*.example.com:5000"));
+	assert_string_equal(c.image_registries[0], "ghcr.io");
+	assert_refused(parse("--image-registry", "https://ghcr.io"), "--image-registry");
 }
 
 TEST(help)

@@ -141,3 +141,39 @@ TEST(patterns)
 	assert_false(ref_pattern_ok("a b"));
 	assert_false(ref_pattern_ok("a,b"));
 }
+
+TEST(registries)
+{
+	static const struct {
+		const char *ref, *pattern;
+		bool matches;
+	} cases[] = {
+		{ "python:3.11", "docker.io", true },
+		{ "index.docker.io/a/b", "docker.io", true },
+		{ "ghcr.io/a/b", "docker.io", false },
+		{ "ghcr.io/a/b", "*", true },
+		{ "r.team.example/a", "*.team.example", true },
+		{ "team.example/a", "*.team.example", false },
+		{ "r.io:5000/a", "r.io", false }, /* the port is part of the name */
+		{ "r.io:5000/a", "r.io:5000", true },
+		{ "evil.com/docker.io/a", "docker.io", false },
+		{ "docker.io.evil.com/a", "docker.io", false },
+		{ "169.254.169.254/a", "docker.io", false },
+	};
+	struct ref r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *const patterns[] = { "nobody.example", cases[i].pattern, NULL };
+		const char *const none[] = { NULL };
+
+		assert_true(ref_registry_ok(cases[i].pattern));
+		assert_int_equal(ref_parse(cases[i].ref, &r, NULL), 0);
+		if (ref_is_of(&r, patterns) != cases[i].matches)
+			fail_msg("%s and %s", cases[i].ref, cases[i].pattern);
+		assert_false(ref_is_of(&r, none));
+	}
+	assert_false(ref_registry_ok(""));
+	assert_false(ref_registry_ok("https://r.io"));
+	assert_false(ref_registry_ok("r.io/a"));
+	assert_false(ref_registry_ok("R.io"));
+}

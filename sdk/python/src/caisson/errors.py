@@ -125,13 +125,25 @@ class InvalidRequest(RequestRefused):
 
 
 class ImageUnavailable(InvalidRequest):
-    """The daemon does not have this image."""
+    """The daemon does not have this image. The subclasses tell why it could not be pulled."""
 
 
 class LanguageUnavailable(InvalidRequest):
     """The image has no interpreter of this language, or the language is unknown."""
 
     default_hint = "languages are python, bash, javascript and r, as far as the sandbox's image has them"
+
+
+class ImagePullFailed(ImageUnavailable):
+    """The image could not be pulled: it is damaged, too large or of another platform, or there is no room for it."""
+
+    default_hint = "the daemon's log has the reason"
+
+
+class RegistryUnavailable(ImagePullFailed):
+    """The registry of the image cannot be reached; ``message`` has the reason."""
+
+    default_hint = "try again later"
 
 
 class Unauthorized(RequestRefused):
@@ -150,8 +162,18 @@ class FilePermissionDenied(Forbidden):
     """The sandbox's own file permissions forbid the access."""
 
 
+class ImagePullDenied(ImageUnavailable, Forbidden):
+    """This daemon does not pull from the registry of the image; ``hint`` names the operator's option."""
+
+
 class NotFound(RequestRefused):
     """The caller has no object of this kind and name."""
+
+
+class ImageNotFound(ImageUnavailable, NotFound):
+    """The registry has no such image, or shows it to nobody without the right credentials."""
+
+    default_hint = "check its name and its tag"
 
 
 class SandboxNotFound(NotFound):
@@ -284,6 +306,10 @@ _know(
     "unknown_secret unknown_server unsupported_field wrong_type upgrade_required method_not_allowed",
 )
 _know(ImageUnavailable, "image_unavailable")
+_know(ImagePullDenied, "image_pull_denied")
+_know(ImageNotFound, "image_not_found")
+_know(RegistryUnavailable, "registry_unavailable")
+_know(ImagePullFailed, "image_pull_failed image_pull_timeout")
 _know(LanguageUnavailable, "language_unavailable unknown_language")
 _know(InvalidRequest, "workspace_unreadable quota_unavailable")
 _know(Unauthorized, "unauthorized")
@@ -307,7 +333,7 @@ _know(SandboxStopped, "sandbox_stopped sandbox_ended session_ended")
 _know(FileConflict, "directory_not_empty file_exists is_a_directory not_a_directory not_a_file read_only")
 _know(ProcessEnded, "not_running stdin_closed")
 _know(StreamGone, "cursor_gone execution_gone")
-_know(Busy, "busy policy_busy rate_limited session_busy stdin_full too_many_processes too_many_readers "
+_know(Busy, "busy policy_busy rate_limited image_pulls_busy session_busy stdin_full too_many_processes too_many_readers "
             "too_many_workspaces")
 _know(DiskFull, "disk_full memory_full workspace_full")
 _know(

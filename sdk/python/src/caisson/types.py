@@ -50,9 +50,12 @@ def decoded(obj: Mapping[str, Any], name: str) -> bytes:
 
 
 class Unchosen(str):
-    """A default that the caller did not choose. It reads as its text, and is not sent to the daemon."""
+    """A default that the caller did not choose. It equals its text, and is not sent to the daemon, which chooses."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<the daemon's own>"
 
 
 DEFAULT_IMAGE = Unchosen("python:3.11-slim")
@@ -62,7 +65,8 @@ DEFAULT_IMAGE = Unchosen("python:3.11-slim")
 class SandboxSpec:
     """The spec of a sandbox for create().
 
-    Without an image, the sandbox has the daemon's own. A named image must exist, even if it is ``python:3.11-slim``.
+    Without an image, the sandbox has the daemon's own; ``spec`` of the sandbox tells which. If a named image is not there,
+    even if it is ``python:3.11-slim``, the daemon pulls it first, where its operator allows it.
     The daemon chooses the value of every field that is None.
     """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sandbox.py - A named sandbox and all operations on it.
 
-The handle has only the name: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
+The handle has only the name, and the spec as it was when the handle was made: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
 context manager, the handle removes the sandbox at the end.
 """
 
@@ -26,10 +26,12 @@ from .workspaces import AsyncWorkspaceCopy
 
 class AsyncSandbox(SandboxHandle):
     """A handle of one sandbox: ``files``, ``processes``, ``ports``, ``packages``, ``egress``, ``executions``,
-    ``workspace``, and these methods."""
+    ``workspace``, and these methods. ``spec`` is what the daemon made, with every default filled in: ``image`` and
+    ``image_digest`` are those of the image that it really has."""
 
-    def __init__(self, transport: AsyncTransport, name: str) -> None:
+    def __init__(self, transport: AsyncTransport, name: str, spec: Optional[Mapping[str, Any]] = None) -> None:
         self.name = name
+        self.spec: Mapping[str, Any] = dict(spec or {})
         self._transport = transport
         self._base = base = "/v1/sandboxes/" + segment(name)
         self.files = AsyncFiles(transport, base)

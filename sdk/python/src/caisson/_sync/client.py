@@ -116,13 +116,15 @@ class Caisson:
         elif more or name:
             raise TypeError(f"a spec takes no further arguments: {', '.join([*more, *(['name'] if name else [])])}")
         headers = {"Idempotency-Key": uuid.uuid4().hex}
-        self.transport.request("POST", "/v1/sandboxes", json=spec.to_json(), headers=headers, timeout=self.timeout)
-        return Sandbox(self.transport, spec.name)
+        # An image that is named may have to be pulled first; the daemon bounds that.
+        timeout = self.timeout if isinstance(spec.image, Unchosen) else None
+        answer = self.transport.request("POST", "/v1/sandboxes", json=spec.to_json(), headers=headers, timeout=timeout)
+        return Sandbox(self.transport, spec.name, answer.json().get("spec"))
 
     def get(self, name: str) -> Sandbox:
         """A handle of an existing sandbox; raises SandboxNotFound if it does not exist."""
-        self.transport.request("GET", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
-        return Sandbox(self.transport, name)
+        answer = self.transport.request("GET", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
+        return Sandbox(self.transport, name, answer.json().get("spec"))
 
     def list(self) -> List[str]:
         """The names of your sandboxes."""

@@ -2,7 +2,7 @@
 # Made from ../_async/sandbox.py by tools/unasync.py. Change it there.
 """sandbox.py - A named sandbox and all operations on it.
 
-The handle has only the name: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
+The handle has only the name, and the spec as it was when the handle was made: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
 context manager, the handle removes the sandbox at the end.
 """
 
@@ -26,10 +26,12 @@ from .workspaces import WorkspaceCopy
 
 class Sandbox:
     """A handle of one sandbox: ``files``, ``processes``, ``ports``, ``packages``, ``egress``, ``executions``,
-    ``workspace``, and these methods."""
+    ``workspace``, and these methods. ``spec`` is what the daemon made, with every default filled in: ``image`` and
+    ``image_digest`` are those of the image that it really has."""
 
-    def __init__(self, transport: Transport, name: str) -> None:
+    def __init__(self, transport: Transport, name: str, spec: Optional[Mapping[str, Any]] = None) -> None:
         self.name = name
+        self.spec: Mapping[str, Any] = dict(spec or {})
         self._transport = transport
         self._base = base = "/v1/sandboxes/" + segment(name)
         self.files = Files(transport, base)
