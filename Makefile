@@ -238,6 +238,7 @@ EVERYDAY_PACKAGES := python3-pip,python3-venv,npm,gcc,g++,libc6-dev,make,jq,sqli
 EVERYDAY = CAISSON_EVERYDAY_STORE=$(EVERYDAY_STORE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST)
 
 everyday: build $(if $(filter $(EVERYDAY_IMAGE),$(IMAGE)),everyday-image)
+	@tools/deps.sh test everyday || echo "everyday: going on with the programs that are here"
 	@CAISSON_EVERYDAY_IMAGES='$(IMAGE)' $(EVERYDAY) $(if $(ONLY),-k '$(ONLY)') tests/everyday
 
 # The part of make test: the image host alone, without packages.

@@ -48,7 +48,7 @@ CASES = [
     Case("error of code is a result",
          mcp("execute_code", {"session_id": "{box}", "language": "python", "code": "1/0"}, code=1, shows=("ZeroDivisionError", "line 1"))),
     Case("timeout with a hint",
-         mcp("execute_code", {"session_id": "{box}", "language": "python", "code": "while True: pass", "timeout": 1}, code=1, cause="wall", hint="longer timeout")),
+         mcp("execute_code", {"session_id": "{box}", "language": "python", "code": "while True: pass", "timeout": 1}, code=124, cause="wall", hint="longer timeout")),
     Case("cut output can be read",
          mcp("execute_code", {"session_id": "{box}", "language": "python", "code": "for i in range(20000): print(i)"}, truncated=True, shows="read_output")),
     Case("picture is an image block",
