@@ -2,24 +2,14 @@
 /*
  * enter.c - How a process forked from a zygote becomes a sealed process of a cell.
  *
- * Theory of operation. This is a shared object without a C library: only system calls, so that any
- * interpreter (glibc, musl, any version) can load it. That is why it repeats steps of cell/caps.c
- * and cell/landlock.c, whose functions use the C library; it shares their tables
- * (wire/init.h, the compiled filter), and a test compares a kernel with a command of init.
+ * Theory of operation. serve.c forks the kernel into the cell's namespaces. From enter_seal() on it
+ * is a process of the cell like any that init starts, with the same user, limits, descriptors,
+ * Landlock domain and filter.
  *
- * A process cannot move itself into a pid namespace, only its children. So caisson_fork() makes a
- * child that joins the cell (its cgroups, then all its namespaces at once through the pidfd of its
- * pid 1), forks the kernel, and ends. That child borrows the zygote's memory, as vfork() does: it
- * costs neither a copy of page tables nor the interpreter's work around a fork. The kernel is a
- * whole fork, by the C library's own function. It waits for the warden's byte and calls
- * caisson_seal(): from there on it is a process of the cell like any that init starts, with the
- * same user, limits, descriptors, Landlock domain and filter.
- *
- * Safe, and why. The zygote holds no capability and reads no client's bytes. setns() succeeds
- * because the cell's user namespace is owned by the zygote's user, which the warden arranged for
- * the cells of this zygote alone; the capabilities that come with joining it count inside the cell
- * only, and are gone before a byte of the client's code arrives. Every step that fails is reported
- * on the hello socket and ends the process: there is no half-sealed kernel.
+ * This is a shared object without a C library: only system calls, so that any interpreter (glibc,
+ * musl, any version) can load it. That is why it repeats steps of cell/caps.c and cell/landlock.c,
+ * whose functions use the C library; it shares their tables (wire/init.h, the compiled filter), and
+ * a test compares a kernel with a command of init.
  */
 #include <asm/unistd.h>
 #include <errno.h>
@@ -38,53 +28,16 @@
 #include "cell_writable_filter.h"
 #include "wire/warden.h"
 #include "wire/zygote.h"
+#include "zygote/enter.h"
+#include "zygote/sys.h"
 
-#define EXPORT __attribute__((visibility("default")))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define NAMESPACES 0x7e020000u /* user, pid, mnt, net, ipc, uts, cgroup */
 #define KEYCTL_JOIN_SESSION_KEYRING 1
 #define SCOPE_ABSTRACT_UNIX_SOCKET 1u
 #define LANDLOCK_ABI_WITH_SCOPES 6
 
-EXPORT long caisson_fork(const struct zygote_req *q, const int *fds, int (*fork)(void),
-			 int *ret_pid);
-EXPORT void caisson_seal(const struct zygote_req *q, const int *fds);
-
 /* ---- without a C library ------------------------------------------------------------------- */
-
-#if defined(__x86_64__)
-static long sys(long nr, long a, long b, long c, long d, long e)
-{
-	long ret;
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-#elif defined(__aarch64__)
-static long sys(long nr, long a, long b, long c, long d, long e)
-{
-	register long x8 __asm__("x8") = nr;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-
-	__asm__ volatile("svc 0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
-			 : "memory");
-	return x0;
-}
-#else
-#error "enter.c: system calls of this architecture are not written down yet"
-#endif
 
 /* The compiler may call these two in any program. */
 void *memset(void *s, int c, size_t n);
@@ -118,77 +71,12 @@ static long send_hello(int sock, const struct kernel_hello *h)
 	return sys(__NR_sendmsg, sock, (long)&m, MSG_NOSIGNAL, 0, 0);
 }
 
-static _Noreturn void fail(int hello, uint32_t step, int code)
+_Noreturn void enter_fail(int hello, uint32_t step, int code)
 {
 	struct kernel_hello h = { .magic = KERNEL_HELLO_MAGIC, .code = code, .step = step };
 
 	(void)send_hello(hello, &h);
-	for (;;)
-		(void)sys(__NR_exit_group, 71, 0, 0, 0, 0);
-}
-
-/* ---- into the cell ------------------------------------------------------------------------- */
-
-static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
-{
-	for (uint32_t i = 0; i < q->n_cgroups; i++) {
-		long n = sys(__NR_write, cgroups[i], (long)"0", 1, 0, 0);
-
-		if (n != 1)
-			return n < 0 ? n : -EIO;
-	}
-	return sys(__NR_setns, pidfd, NAMESPACES, 0, 0, 0);
-}
-
-/* Wait until the warden accepts this process; until then touch nothing, use no memory. */
-static void await_warden(int hello)
-{
-	char byte;
-
-	if (sys(__NR_read, hello, (long)&byte, 1, 0, 0) != 1)
-		for (;;)
-			(void)sys(__NR_exit_group, 71, 0, 0, 0, 0);
-}
-
-/*
- * In the child that borrows the zygote's memory, on a frame of its own below the zygote's, which
- * stands still. It returns only in the kernel, which has its own copy of all of it.
- */
-static __attribute__((noinline)) void between(const struct zygote_req *q, const int *fds,
-					      int (*fork)(void), int *ret_pid)
-{
-	int hello = fds[ZYGOTE_FD_HELLO];
-	long r = join(q, fds[ZYGOTE_FD_INIT], fds + ZYGOTE_FD_CGROUPS);
-
-	if (r < 0)
-		fail(hello, ENTER_NAMESPACES, (int)r);
-	int pid = fork();
-
-	if (pid == 0) {
-		await_warden(hello);
-		return;
-	}
-	if (pid < 0)
-		fail(hello, ENTER_FORK, -EAGAIN);
-	*ret_pid = pid;
-	for (;;)
-		(void)sys(__NR_exit_group, 0, 0, 0, 0, 0);
-}
-
-/*
- * @fds: enum zygote_fd
- * Return: 0 in the kernel; in the zygote the pid of the child that it has to wait for, with the
- * kernel's in @ret_pid when there is one; or a negative errno.
- */
-__attribute__((noinline)) long caisson_fork(const struct zygote_req *q, const int *fds,
-					    int (*fork)(void), int *ret_pid)
-{
-	*ret_pid = 0;
-	long pid = sys(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
-
-	if (pid == 0)
-		between(q, fds, fork, ret_pid);
-	return pid;
+	sys_exit(71);
 }
 
 /* ---- sealing ------------------------------------------------------------------------------- */
@@ -217,14 +105,11 @@ static long shed_privilege(const struct init_config *c)
 	if ((r = sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0)) < 0)
 		return r;
 	(void)sys(__NR_setsid, 0, 0, 0, 0, 0);
-	for (long cap = 0; cap < 64; cap++) {
-		long have = sys(__NR_prctl, PR_CAPBSET_READ, cap, 0, 0, 0);
-
-		if (have < 0)
-			break;
-		if (have == 1 && (r = sys(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0)) < 0)
-			return r;
-	}
+	/* All of them: setns() gave this process every capability of the cell's user namespace. */
+	for (long cap = 0; (r = sys(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0)) == 0; cap++)
+		;
+	if (r != -EINVAL) /* the Linux kernel has no further capability */
+		return r;
 	/* A cell of an ordinary user has one user and no say over groups. */
 	if (c->separate && (r = sys(__NR_setgroups, 0, 0, 0, 0, 0)) < 0)
 		return r;
@@ -342,7 +227,7 @@ static long filter(const struct init_config *c)
 	return install(CELL_FILTER, ARRAY_SIZE(CELL_FILTER));
 }
 
-void caisson_seal(const struct zygote_req *q, const int *fds)
+void enter_seal(const struct zygote_req *q, const int *fds)
 {
 	struct kernel_hello h = { .magic = KERNEL_HELLO_MAGIC, .step = ENTER_DONE };
 	const struct init_config *c = &q->config;
@@ -351,26 +236,26 @@ void caisson_seal(const struct zygote_req *q, const int *fds)
 
 	see_machine(&q->cpus, fds[ZYGOTE_FD_INIT]);
 	if ((r = shed_privilege(c)) < 0)
-		fail(fds[ZYGOTE_FD_HELLO], ENTER_CREDS, (int)r);
+		enter_fail(fds[ZYGOTE_FD_HELLO], ENTER_CREDS, (int)r);
 	if ((r = sys(__NR_chdir, (long)"/workspace", 0, 0, 0, 0)) < 0 ||
 	    (r = set_descriptors(fds)) < 0)
-		fail(fds[ZYGOTE_FD_HELLO], ENTER_STDIO, (int)r);
+		enter_fail(fds[ZYGOTE_FD_HELLO], ENTER_STDIO, (int)r);
 	/* After the descriptors, of which some have numbers above a low limit for a moment. */
 	if ((r = limit(c)) < 0)
-		fail(hello, ENTER_LIMITS, (int)r);
+		enter_fail(hello, ENTER_LIMITS, (int)r);
 	if (!(c->without & CELL_WITHOUT_LANDLOCK)) {
 		if ((r = landlock()) < 0)
-			fail(hello, ENTER_LANDLOCK, (int)r);
+			enter_fail(hello, ENTER_LANDLOCK, (int)r);
 		h.landlock_on = (uint32_t)r;
 	}
 	if (!(c->without & CELL_WITHOUT_SECCOMP)) {
 		if ((r = filter(c)) < 0)
-			fail(hello, ENTER_SECCOMP, (int)r);
+			enter_fail(hello, ENTER_SECCOMP, (int)r);
 		h.seccomp_on = 1;
 	}
 	/* The owner of /proc/self is the process's user again, as after an execve. */
 	(void)sys(__NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (send_hello(hello, &h) < 0)
-		fail(hello, ENTER_DONE, -EPIPE);
+		enter_fail(hello, ENTER_DONE, -EPIPE);
 	(void)sys(__NR_close_range, 5, ~0u, 0, 0, 0);
 }
