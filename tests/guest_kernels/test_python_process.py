@@ -219,7 +219,7 @@ def test_prepare_and_fork(start_python):
         import os, sys
         sys.path.insert(0, %r)
         from caisson_kernel import kernel, reseed
-        failed = kernel.prepare(["json", "no_such_module_here"])
+        failed = kernel.prepare(["json", "no_such_module_here"], warm=True)
         assert [name for name, _ in failed] == ["no_such_module_here"], failed
         assert "ModuleNotFoundError" in failed[0][1]
         before = set(sys.modules)

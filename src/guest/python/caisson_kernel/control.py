@@ -31,7 +31,7 @@ _TICK_MS = 20
 # Bound here, so that the kernel keeps the originals if user code replaces them (a mock that was never undone).
 _close, _exit, _getpid, _read, _write = os.close, os._exit, os.getpid, os.read, os.write
 
-channel = None  # the Channel of this process, once kernel.main() has opened it
+channel = None  # the Channel of this process, once it is open
 
 
 def _move_up(fd):
@@ -44,12 +44,13 @@ def _move_up(fd):
 
 
 class Channel:
-    def __init__(self, control_in, control_out):
-        self.pid = _getpid()
+    """Not open yet: it may be made before a fork."""
+
+    def __init__(self):
+        self.pid = 0
         self.executes = collections.deque()
         self.wake = None  # called by the thread that reads an `execute`
-        self.in_fd = _move_up(control_in)
-        self._out_fd = _move_up(control_out)
+        self.in_fd = self._out_fd = -1
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         self._buffer = bytearray()
@@ -59,6 +60,14 @@ class Channel:
         self._questions = set()
         self._answers = {}
         self.calls = {}  # by number: the calls that wait for an rpc_response
+
+    def open(self, control_in, control_out):
+        """Become the channel of this process."""
+        global channel
+        self.pid = _getpid()
+        self.in_fd = _move_up(control_in)
+        self._out_fd = _move_up(control_out)
+        channel = self
 
     def close(self):
         for fd in (self.in_fd, self._out_fd):
@@ -205,12 +214,6 @@ class Channel:
         finally:
             self._questions.discard(key)
             self._answers.pop(key, None)
-
-
-def open_channel(control_in, control_out):
-    global channel
-    channel = Channel(control_in, control_out)
-    return channel
 
 
 def _forked():

@@ -39,7 +39,7 @@ def main(directory):
     config = json.loads(status.recv(65536) or b"{}")
     # Modules that kernels load later: in a cell they do not see the file that has them.
     importlib.import_module(__package__ + ".codemode")
-    failed = kernel.prepare([str(name) for name in config.get("preload", [])])
+    failed = kernel.prepare([str(name) for name in config.get("preload", [])], warm=True)
     status.send(
         json.dumps(
             {
