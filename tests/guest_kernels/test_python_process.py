@@ -241,6 +241,55 @@ def test_prepare_and_fork(start_python):
     assert k.finish().status == "interrupted"
 
 
+SERVE = """
+import ctypes, os, sys
+sys.path[:0] = %r
+from caisson_kernel import zygote
+libc = ctypes.PyDLL(None)
+class Enter:  # enter.so without cells
+    def caisson_serve(self, warden, fork):
+        for _ in range(2):
+            pid = libc.fork()
+            if pid == 0:
+                return
+            os.waitpid(pid, 0)
+        os._exit(0)
+ctypes.PyDLL = lambda path: Enter()
+assert zygote.prepare(["hooked"]) == []
+zygote.serve("")
+import hooked, logging, threading
+assert threading.active_count() == 1 and threading.current_thread() is threading.main_thread()
+thread = threading.Thread(target=hooked.seen.append, args=("thread",))
+thread.start()
+thread.join()
+logging.getLogger().addHandler(logging.NullHandler())
+if os.fork() == 0:
+    hooked.seen.append("fork of the kernel")
+    print(hooked.seen)
+    sys.exit()
+os.wait()
+print(hooked.seen)
+"""
+
+
+@pytest.mark.parametrize("hooked, before", [
+    ("", []),
+    ("os.register_at_fork(after_in_child=lambda: seen.append('after'))", ["after"]),
+    ("os.register_at_fork(after_in_child=lambda: seen.append('after'))\nos.register_at_fork(before=lambda: seen.append('before'))",
+     ["before", "after"]),
+    ("import threading, time\nthreading.Thread(target=time.sleep, args=(99,), daemon=True).start()", []),
+], ids=["nothing", "after", "before", "thread"])
+def test_modules_of_the_warm_process_know_that_it_forks(tmp_path, hooked, before):
+    """Functions of os.register_at_fork() run in each kernel, threads are gone, and all of it holds for forks by user code."""
+    (tmp_path / "hooked.py").write_text("import os\nseen = []\n" + hooked)
+    r = subprocess.run([PYTHON, "-I", "-B", "-c", SERVE % [str(GUEST / "python"), str(tmp_path)]], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60)
+    kernel = [*before, "thread"]
+    forked = [*kernel, *before, "fork of the kernel"]
+    parent = kernel + [b for b in before if b == "before"]
+    assert (r.stderr, r.stdout) == ("", "%r\n%r\n" % (forked, parent) * 2)
+
+
 DRAWS = """
 import random, uuid, tempfile, secrets, os, sys, multiprocessing, ssl
 try:
