@@ -16,6 +16,7 @@ script. Three functions of asyncio are extended for the habits of notebooks and 
 
 User code may stop, break or close the loop (many scripts end with `loop.close()`): the kernel then makes a new one.
 """
+import _thread
 import asyncio
 import functools
 import threading
@@ -113,7 +114,7 @@ class Loop:
         """Wait until there is something to execute. Without a loop, and without threads that may have to wake each
         other, waiting on the pipe is enough."""
         self.reset()
-        if self.loop is None and threading.active_count() == 1:
+        if self.loop is None and not _thread._count():
             self._channel.wait_for(self._channel.executes.__len__)
             return
         loop = self.current()

@@ -17,6 +17,7 @@ answer in its place, at most _TICK_MS later; a thread that reads an `execute` wa
 The other end is the host. When the host closes the pipe, the kernel ends at once. A process that user code forks has no
 channel: the descriptors are closed there, nothing is sent, and every question is answered with EOF.
 """
+import _thread
 import collections
 import fcntl
 import os
@@ -162,7 +163,7 @@ class Channel:
     def wait_for(self, arrived):
         """Read until arrived() is true. KeyboardInterrupt may come here, between two reads."""
         while not arrived():
-            self._readable(_TICK_MS if threading.active_count() > 1 else None)
+            self._readable(_TICK_MS if _thread._count() else None)
             self.pump()
 
     # Conversations.

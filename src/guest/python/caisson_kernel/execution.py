@@ -36,7 +36,8 @@ def new_namespace():
 def _set_environment(variables):
     """Set the environment of the sandbox, with the first execution: a warm interpreter started before it was known."""
     if isinstance(variables, dict):
-        os.environ.update({str(name): str(value) for name, value in variables.items()})
+        for name, value in variables.items():  # update() asks abstract classes, at the cost of twenty pages in a fresh fork
+            os.environ[str(name)] = str(value)
 
 
 class Executor:
