@@ -21,7 +21,7 @@ export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 .PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages packages-survey api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full sdk-docker everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest container container-test \
-	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
+	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench bench-guard lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -57,6 +57,7 @@ help:
 	@echo 'make soak       hours: 100,000 mixed executions, kill -9 of everything, every fault, every byte;'
 	@echo '                SOAK="--count 2000 --storm 20 --json FILE": the executions and the kills alone, so many'
 	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
+	@echo 'make bench-guard  system calls and page faults of a print(1), against their budget (part of make test); RECORD=yes writes it'
 	@echo 'make lint fmt   static checks; formatting'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 
@@ -85,7 +86,7 @@ serve:
 test:
 	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh 'build integ asan-parsers' 'asan-build guest' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch' -- \
-		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels' \
+		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels bench-guard' \
 		'asan-units unit-files lint-quick serve-outside everyday-quick' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
@@ -376,6 +377,11 @@ bench:
 	@/usr/bin/python3 tests/bench/image_pull.py --build $(BUILD) --output docs/benchmarks.md $(PULL_BENCH)
 	@/usr/bin/python3 tests/bench/image_start.py --build $(BUILD) --output docs/benchmarks.md $(START_BENCH)
 	@/usr/bin/python3 tests/bench/sdk.py --build $(BUILD) --output docs/benchmarks.md $(SDK_BENCH)
+
+# Counts, which do not depend on the load. RECORD=yes accepts those of this tree.
+RECORD ?=
+bench-guard: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/bench/guard.py --build $(BUILD) $(if $(RECORD),--record)
 
 lint: units
 	@tools/lint.sh $(BUILD)
