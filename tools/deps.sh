@@ -8,7 +8,7 @@ set -eu
 
 packages() {
 	case "$1" in
-	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev libcmocka-dev scdoc \
+	build) echo gcc libc6-dev musl-dev meson ninja-build pkg-config python3 libseccomp-dev libcmocka-dev scdoc \
 		libjansson-dev libwslay-dev libssl-dev libcurl4-openssl-dev libexpat1-dev libsqlite3-dev node-llhttp libc-ares-dev libidn2-dev libarchive-dev ;;
 	test) echo python3-pytest procps util-linux strace nodejs r-base-core curl openssl python3-numpy python3-venv python3-pip flit git iproute2 docker-registry skopeo umoci apache2-utils busybox-static zstd mmdebstrap ;;
 	guest) echo qemu-system-x86 ;;

@@ -268,12 +268,12 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds
 		return -EINVAL;
 	if (n_fds > 0) {
 		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		msg.msg_controllen = (socklen_t)CMSG_SPACE(sizeof(int) * n_fds);
 		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		c->cmsg_len = (socklen_t)CMSG_LEN(sizeof(int) * n_fds);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
 	}
 

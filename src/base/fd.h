@@ -9,14 +9,27 @@
 #define CAISSON_BASE_FD_H
 
 #include <dirent.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/select.h> /* sigset_t */
 #include <sys/types.h>
+#include <unistd.h>
 
 struct buf;
 struct iovec;
+
+#ifndef TEMP_FAILURE_RETRY /* musl's <unistd.h> does not have it */
+#define TEMP_FAILURE_RETRY(call)                                                                   \
+	({                                                                                         \
+		long result_;                                                                      \
+		do                                                                                 \
+			result_ = (long)(call);                                                    \
+		while (result_ == -1 && errno == EINTR);                                           \
+		result_;                                                                           \
+	})
+#endif
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -11,17 +11,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/stat.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+
+#ifndef RWF_NOWAIT /* statx(), preadv2() and this are not in every musl */
+#define RWF_NOWAIT 8
+#endif
 
 static bool ready; /* without a handler a tick would end the process */
 
@@ -111,7 +118,8 @@ static bool is_terminal(int fd)
 {
 	struct statx st;
 
-	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
+	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) ==
+		       0 &&
 	       S_ISCHR(st.stx_mode) && st.stx_rdev_major == 5 && st.stx_rdev_minor == 2;
 }
 
@@ -148,8 +156,8 @@ int foreign_check(int fd, enum foreign_kind kind)
 static ssize_t move(int fd, bool out, void *data, size_t len, uint64_t *stalled_ns)
 {
 	const struct iovec iov = { .iov_base = data, .iov_len = len };
-	ssize_t n = TEMP_FAILURE_RETRY(out ? pwritev2(fd, &iov, 1, -1, RWF_NOWAIT) :
-					     preadv2(fd, &iov, 1, -1, RWF_NOWAIT));
+	ssize_t n = TEMP_FAILURE_RETRY(
+		syscall(out ? SYS_pwritev2 : SYS_preadv2, fd, &iov, 1ul, -1l, -1l, RWF_NOWAIT));
 
 	if (n >= 0 || errno != EOPNOTSUPP)
 		return n < 0 ? -errno : n;

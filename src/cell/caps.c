@@ -118,14 +118,14 @@ static int lower(int resource, rlim_t want)
 {
 	struct rlimit now;
 
-	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+	if (getrlimit(resource, &now) < 0)
 		return -errno;
 	if (now.rlim_max < want)
 		want = now.rlim_max;
 
 	struct rlimit set = { .rlim_cur = want, .rlim_max = want };
 
-	return setrlimit((__rlimit_resource_t)resource, &set) < 0 ? -errno : 0;
+	return setrlimit(resource, &set) < 0 ? -errno : 0;
 }
 
 int process_limit(const struct init_config *c)

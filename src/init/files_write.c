@@ -10,9 +10,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -166,7 +168,7 @@ int files_move(const struct files_call *c, struct files_io *io)
 
 	if (to_dir < 0)
 		return io_trouble(io, c->to, -to_dir);
-	if (renameat2(from_dir, from.name, to_dir, to.name, flags) == 0)
+	if (syscall(SYS_renameat2, from_dir, from.name, to_dir, to.name, flags) == 0)
 		return 0;
 	int r = errno;
 
