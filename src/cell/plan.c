@@ -274,7 +274,7 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 
 	memset(p, 0, sizeof(*p));
 	p->spec = spec;
-	p->channel_fd = p->sync_fd = p->status_fd = p->lease_fd = p->nodes_fd = -1;
+	p->channel_fd = p->sync_fd = p->status_fd = p->lease_fd = p->nodes_fd = p->init_fd = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(p->layers); i++)
 		p->layers[i].fd = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(p->mounts); i++)

@@ -52,6 +52,7 @@ struct plan {
 	struct init_config config;                       /* what init will be told */
 	struct machine_plan machine;
 	char init_path[PATH_MAX];
+	int init_fd; /* privileged: stage_open_init() of it, borrowed; -1: the child opens it */
 	char layer_size[32], layer_inodes[32];
 	size_t n_top;
 	struct plan_top top[PLAN_TOP_MAX];

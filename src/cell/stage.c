@@ -79,12 +79,18 @@ static void reset_inherited(const struct plan *p)
 		stage_fail(p, STAGE_CGROUP, 2);
 }
 
-/* The cell's pid 1 runs from a read-only copy of the mount, so /proc/1/exe is not writable. */
+int stage_open_init(const char *path)
+{
+	_fd_ int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return fd < 0 || mnt_restrict(fd, MNT_SAFE | MOUNT_ATTR_RDONLY) < 0 ? -1 : TAKE_FD(fd);
+}
+
 static int open_init(const struct plan *p)
 {
-	int fd = open_tree(AT_FDCWD, p->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int fd = p->init_fd >= 0 ? p->init_fd : stage_open_init(p->init_path);
 
-	if (fd < 0 || mnt_restrict(fd, MNT_SAFE | MOUNT_ATTR_RDONLY) < 0)
+	if (fd < 0)
 		stage_fail(p, STAGE_INIT, 0);
 	return fd;
 }

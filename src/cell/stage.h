@@ -59,6 +59,13 @@ _Noreturn void stage_run(const struct plan *p);
 /* stage_zygote_run() - The same for a zygote, which executes the interpreter (stage_zygote.c). */
 _Noreturn void stage_zygote_run(const struct plan *p);
 
+/*
+ * stage_open_init() - The program of init on a read-only copy of its mount, so that /proc/1/exe is
+ * not writable. -1 with errno. A warden that may mount opens one for all cells: the Linux kernel
+ * takes such a copy down when its last descriptor closes, and waits for all processors for that.
+ */
+int stage_open_init(const char *path);
+
 /* stage_fail() - Report errno and end the child. */
 _Noreturn void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item);
 /* stage_check() - The same for a negative errno @r; returns when @r is not negative. */

@@ -73,6 +73,7 @@ static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_f
 
 	if (r < 0)
 		return r;
+	c->plan->init_fd = h->init_fd;
 	c->lease_fd = TAKE_FD(c->plan->lease_fd);
 	if (owner)
 		c->plan->owner = owner;

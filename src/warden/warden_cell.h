@@ -30,6 +30,7 @@ struct remains_list;
 struct cell_host {
 	int records; /* the journal directory */
 	char init_path[4096];
+	int init_fd; /* stage_open_init() of it, or -1 */
 	struct cgroup_site site;
 	int site_code; /* 0, or why there is no site: reported when a cell needs one */
 	char site_msg[504];

@@ -95,7 +95,7 @@ WARDEN = {
     "oom_score_adj": "=caller", "cwd": "=caller", "exe": str(CAISSON.parent / "caisson-warden"), "personality": "=caller",
     "policy": "=caller", "io priority": "=caller",
     # Its client's streams, the client, the host ids that are taken, the journal, the cell.
-    "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "host ids", "journal", "record", "pidfd",
+    "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "host ids", "init's mount", "journal", "record", "pidfd",
             "cgroup memory", "cgroup pids", "cgroup cpu", "cgroup unified", *(["cgroup cpuacct"] if "cpuacct" in hierarchies() else [])],
     "environ": {},
     "namespaces": {n: "host" for n in ALL_NAMESPACES},
@@ -118,7 +118,7 @@ CAISSON_ITSELF = {
 
 # As an ordinary user: one id, nothing to map but itself, and no way to drop the caller's groups.
 USER_CHANGES = {"setgroups": "deny"}
-USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller", "fds": [x for x in WARDEN["fds"] if x != "host ids"]}
+USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller", "fds": [x for x in WARDEN["fds"] if x not in ("host ids", "init's mount")]}
 NO_GAUGES = {str(11 + i): "/dev/null rw" for i in range(len(GAUGES))}
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
 # Each process may write to as much as the memory limit, and reserve 4 GiB of addresses more.
@@ -171,6 +171,8 @@ def fd_name(pid, fd, streams):
         return "journal"
     if link.endswith(f"/{pid}/oom_score_adj"):
         return "its own score"
+    if link == "/" and flags & os.O_PATH:
+        return "init's mount"
     if link == "/run/caisson-ids/taken":
         return "host ids"
     if re.search(r"/cells/\d{4}$", link):
@@ -538,7 +540,7 @@ def test_posture_whatever_the_caller_is(mode):
                 if warden[k] != {**WARDEN, **(USER_WARDEN if mode != "root" else {})}[k]:
                     out.append(f"warden: {k} {warden[k]}")
             extra = [x for fd, x in warden["fds"].items() if int(fd) > 2 and
-                     not re.match("socket|event|host ids|journal|record|pidfd|cgroup", x)]
+                     not re.match("socket|event|host ids|init's mount|journal|record|pidfd|cgroup", x)]
             if extra or sum(x == "socket" for x in warden["fds"].values()) != 1:
                 out.append(f"warden: descriptors of the caller: {warden['fds']}")
             out += check_mounts(h.pid)
