@@ -190,23 +190,30 @@ static int watch(int file)
 	return fanotify_mark(made.watch, FAN_MARK_ADD, FAN_ACCESS_PERM, file, NULL);
 }
 
-/* @name: in the current directory; for a moment also on @layer. */
-static int place(int layer, const char *name, size_t room)
+/*
+ * A second mount of the layer, whose binds the files become: read-only, and nothing executes them:
+ * execve() reads, and init waits for those that it starts.
+ */
+static int show_layer(int layer)
 {
-	_fd_ int target = open(name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	_fd_ int tree = open_tree(layer, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (tree < 0 || mnt_restrict(tree, MNT_SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC) < 0)
+		return -1;
+	return mnt_over_host(tree);
+}
+
+/* Over the file of the same name in the current directory; for a moment it is also on @layer. */
+static int place(int layer, const char *shown, size_t room)
+{
+	const char *name = shown + sizeof(MNT_OVER_HOST) - 1;
 	_fd_ int file =
 		openat(layer, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
 
-	if (target < 0 || file < 0)
+	if (file < 0)
 		return -1;
-	_fd_ int tree = open_tree(layer, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
 	(void)fallocate(file, FALLOC_FL_KEEP_SIZE, 0, (off_t)room);
-	/* Nothing executes it: execve() reads, and init waits for those that it starts. */
-	if (tree < 0 || mnt_restrict(tree, MNT_SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC) < 0 ||
-	    move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
-		    0 ||
-	    unlinkat(layer, name, 0) < 0)
+	if (mount(shown, name, NULL, MS_BIND, NULL) < 0 || unlinkat(layer, name, 0) < 0)
 		return -1;
 	return TAKE_FD(file);
 }
@@ -214,16 +221,20 @@ static int place(int layer, const char *name, size_t room)
 void machine_place(const struct plan *p, int layer)
 {
 	static const struct {
-		const char *name;
+		const char *shown;
 		size_t each;
 	} rows[] = {
-		[MACHINE_MEMINFO] = { "meminfo", 0 }, [MACHINE_STAT] = { "stat", 96 },
-		[MACHINE_LOADAVG] = { "loadavg", 0 }, [MACHINE_CPUINFO] = { "cpuinfo", 2048 },
-		[MACHINE_UPTIME] = { "uptime", 0 },
+		[MACHINE_MEMINFO] = { MNT_OVER_HOST "meminfo", 0 },
+		[MACHINE_STAT] = { MNT_OVER_HOST "stat", 96 },
+		[MACHINE_LOADAVG] = { MNT_OVER_HOST "loadavg", 0 },
+		[MACHINE_CPUINFO] = { MNT_OVER_HOST "cpuinfo", 2048 },
+		[MACHINE_UPTIME] = { MNT_OVER_HOST "uptime", 0 },
 	};
 
 	made.watch = p->machine.watch_fd;
-	made.source = open(rows[MACHINE_CPUINFO].name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	made.source = open("cpuinfo", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (show_layer(layer) < 0)
+		stage_fail(p, STAGE_MASK, 199);
 	for (uint32_t i = 0; i < MACHINE_FILES; i++) {
 		/* The first processor has room in the first page. */
 		size_t room = ROOM + rows[i].each * (p->config.seen_cpus - 1);
@@ -231,7 +242,7 @@ void machine_place(const struct plan *p, int layer)
 		made.files[i] = -1;
 		if (i == MACHINE_UPTIME && made.watch < 0)
 			continue;
-		made.files[i] = place(layer, rows[i].name, room);
+		made.files[i] = place(layer, rows[i].shown, room);
 		if (made.files[i] < 0)
 			stage_fail(p, STAGE_MASK, 200 + i);
 		if (made.watch < 0 || watch(made.files[i]) == 0)

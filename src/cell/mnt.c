@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,20 @@ int mnt_place(int mount, int root, const char *path, bool is_dir)
 	if (target < 0)
 		return -1;
 	return move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+int mnt_bind(const char *from, const char *to, bool is_dir)
+{
+	int r = is_dir ? mkdir(to, 0755) : mknod(to, S_IFREG, 0);
+
+	if (r < 0 && errno != EEXIST)
+		return -1;
+	return mount(from, to, NULL, MS_BIND, NULL);
+}
+
+int mnt_over_host(int mount)
+{
+	return move_mount(mount, "", AT_FDCWD, MNT_OVER_HOST, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 int mnt_restrict(int mount, uint64_t attrs)

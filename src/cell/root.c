@@ -180,29 +180,27 @@ int nodes_make(void)
 	return r < 0 ? -1 : TAKE_FD(dir);
 }
 
-static int clone_node(const struct plan *p, const struct node *n)
+/* Without nodes of our own: the host's, restricted before it is there. */
+static int place_host_node(int dev, const struct node *n)
 {
-	if (p->nodes_fd < 0)
-		return mnt_of_host(n->host, NODE_ATTRS);
-	_fd_ int tree = open_tree(p->nodes_fd, n->name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	_fd_ int tree = mnt_of_host(n->host, NODE_ATTRS);
 
-	return tree < 0 || mnt_restrict(tree, NODE_ATTRS) < 0 ? -1 : TAKE_FD(tree);
+	return tree < 0 ? -1 : mnt_place(tree, dev, n->name, false);
 }
 
-/* Into @dev, which is empty except for "pts". */
+/* Into @dev, which is a directory of ours. */
 static void nodes_place(const struct plan *p, int dev)
 {
-	/* Parts can be bound only of an attached mount: "pts" holds it for a moment. */
-	if (p->nodes_fd >= 0 && mnt_place(p->nodes_fd, dev, "pts", true) < 0)
+	/* Parts can be bound only of an attached mount. It covers the host's, and goes with it. */
+	if (p->nodes_fd >= 0 && (mnt_over_host(p->nodes_fd) < 0 || fchdir(dev) < 0))
 		stage_fail(p, STAGE_DEV, 104);
 	for (uint32_t i = 0; i < ARRAY_SIZE(nodes); i++) {
-		_fd_ int tree = clone_node(p, &nodes[i]);
+		int r = p->nodes_fd < 0 ? place_host_node(dev, &nodes[i]) :
+					  mnt_bind(nodes[i].host, nodes[i].name, false);
 
-		if (tree < 0 || mnt_place(tree, dev, nodes[i].name, false) < 0)
+		if (r < 0)
 			stage_fail(p, STAGE_DEV, i);
 	}
-	if (p->nodes_fd >= 0 && (fchdir(dev) < 0 || umount2("pts", MNT_DETACH) < 0))
-		stage_fail(p, STAGE_DEV, 105);
 }
 
 /* ---- the files of /proc that a cell does not see -------------------------------------------- */
@@ -306,8 +304,7 @@ static void build_dev(const struct plan *p, int root)
 	for (uint32_t i = 0; i < ARRAY_SIZE(links); i++)
 		if (symlinkat(links[i].target, dev, links[i].name) < 0)
 			stage_fail(p, STAGE_DEV, 10 + i);
-	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0 ||
-	    fchmodat(dev, "shm", 01777, 0) < 0)
+	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
 		stage_fail(p, STAGE_DEV, 102);
 	nodes_place(p, dev);
 	if (p->spec->image != CELL_IMAGE_HOST) {

@@ -127,20 +127,34 @@ uint32_t cover_choose(void)
 	return chosen;
 }
 
-static void cover(const struct cover_row *row)
+static bool cover(const struct cover_row *row)
 {
 	_fd_ int own = mnt_view(row->lower); /* the second of its directories is empty */
 
-	if (own >= 0)
-		(void)move_mount(own, "", AT_FDCWD, row->host, MOVE_MOUNT_F_EMPTY_PATH);
+	return own >= 0 && move_mount(own, "", AT_FDCWD, row->host, MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
-/* The current directory has an empty "sys". */
-static void cover_host(uint32_t chosen)
+/* The current directory has an empty "sys". Return: those that are covered now. */
+static uint32_t cover_host(uint32_t chosen)
 {
+	uint32_t covered = 0;
+
 	for (size_t i = 0; i < ARRAY_SIZE(cover_rows); i++)
-		if (chosen & 1u << i)
-			cover(&cover_rows[i]);
+		if (chosen & 1u << i && cover(&cover_rows[i]))
+			covered |= 1u << i;
+	return covered;
+}
+
+static bool is_covered(uint32_t covered, const char *host)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cover_rows); i++) {
+		size_t n = strlen(cover_rows[i].host);
+
+		if (covered & 1u << i && strncmp(host, cover_rows[i].host, n) == 0 &&
+		    (host[n] == '/' || !host[n]))
+			return true;
+	}
+	return false;
 }
 
 /* ---- the tree ------------------------------------------------------------------------------- */
@@ -245,12 +259,14 @@ static const struct usr_row {
 	{ "/etc/ImageMagick-7", "etc/ImageMagick-7", true, true },
 };
 
+_Static_assert(ARRAY_SIZE(usr_rows) <= 32, "a bit for each");
+
 static void host_tree_rows(const struct plan *p, int root)
 {
 	for (uint32_t i = 0; i < ARRAY_SIZE(tree_rows); i++) {
 		const struct tree_row *t = &tree_rows[i];
 
-		if (mkdirat(root, t->path, t->mode) < 0 || fchmodat(root, t->path, t->mode, 0) < 0)
+		if (mkdirat(root, t->path, t->mode) < 0) /* the umask is 0 */
 			stage_fail(p, STAGE_TREE, i);
 		/* A zygote builds its root outside of any user namespace, without an agent. */
 		if (t->agent && p->ids.ranged && !p->zygote &&
@@ -267,15 +283,51 @@ static void host_tree_rows(const struct plan *p, int root)
 			stage_fail(p, STAGE_ETC, 100 + i);
 }
 
-static void host_usr(const struct plan *p, int root)
+/* A copy of the host's mounts, restricted before it is there. */
+static int place_host(int root, const char *host, const char *path, bool is_dir)
+{
+	_fd_ int tree = mnt_of_host(host, MNT_SAFE | MOUNT_ATTR_RDONLY);
+
+	return tree < 0 ? -1 : mnt_place(tree, root, path, is_dir);
+}
+
+/* Everything in a cover has the cover's attributes. The current directory is @root. */
+static int bind_covered(int root, const struct usr_row *u)
+{
+	const char *slash = strrchr(u->path, '/');
+	char parent[64] = "";
+
+	if (mnt_bind(u->host, u->path, u->is_dir) == 0)
+		return 0;
+	if (errno != ENOENT || !slash)
+		return -1;
+	memcpy(parent, u->path, (size_t)(slash - u->path));
+	fd_close(mnt_ensure_dir(root, parent));
+	return mnt_bind(u->host, u->path, u->is_dir);
+}
+
+/* Asked before the host is covered: the Linux kernel remembers what the host does not have, and
+ * would look on the disk for each cover. */
+static uint32_t find_missing(void)
+{
+	uint32_t missing = 0;
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(usr_rows); i++)
+		if (usr_rows[i].optional && access(usr_rows[i].host, F_OK) < 0 && errno == ENOENT)
+			missing |= 1u << i;
+	return missing;
+}
+
+static void host_usr(const struct plan *p, int root, uint32_t covered, uint32_t missing)
 {
 	for (uint32_t i = 0; i < ARRAY_SIZE(usr_rows); i++) {
 		const struct usr_row *u = &usr_rows[i];
-		_fd_ int tree = mnt_of_host(u->host, MNT_SAFE | MOUNT_ATTR_RDONLY);
 
-		if (tree < 0 && errno == ENOENT && u->optional)
+		if (missing & 1u << i)
 			continue;
-		if (tree < 0 || mnt_place(tree, root, u->path, u->is_dir) < 0)
+		if ((is_covered(covered, u->host) ?
+			     bind_covered(root, u) :
+			     place_host(root, u->host, u->path, u->is_dir)) < 0)
 			stage_fail(p, STAGE_USR, i);
 	}
 	for (uint32_t i = 0; i < p->n_top; i++) {
@@ -288,21 +340,21 @@ static void host_usr(const struct plan *p, int root)
 			continue;
 		}
 		memcpy(host + 1, t->name, strlen(t->name) + 1);
-		_fd_ int tree = mnt_of_host(host, MNT_SAFE | MOUNT_ATTR_RDONLY);
-
-		if (tree < 0 || mnt_place(tree, root, t->name, true) < 0)
+		if (place_host(root, host, t->name, true) < 0)
 			stage_fail(p, STAGE_USR, 100 + i);
 	}
 }
 
 void root_host(const struct plan *p, int root)
 {
+	uint32_t covered = 0, missing = find_missing();
+
 	host_tree_rows(p, root);
 	/* Not for a zygote: mounts below are not locked in its namespace, and would be hidden. */
 	if (!p->zygote) {
 		if (fchdir(root) < 0)
 			stage_fail(p, STAGE_USR, 200);
-		cover_host(p->cover);
+		covered = cover_host(p->cover);
 	}
-	host_usr(p, root);
+	host_usr(p, root, covered, missing);
 }

@@ -151,6 +151,21 @@ int mnt_place(int mount, int root, const char *path, bool is_dir);
 /* mnt_restrict() - Set attributes of a tree of mounts, and make it private. */
 int mnt_restrict(int mount, uint64_t attrs);
 
+/*
+ * mnt_bind() - Bind what is at @from onto @to, which is made if it is missing; its parent is there.
+ * One system call, where placing a restricted copy takes ten: for sources whose mount already has
+ * the attributes that the bind shall have, and is private, and for targets in directories that only
+ * we have written to. Both are paths for the current directory. 0, or -1 with errno.
+ */
+int mnt_bind(const char *from, const char *to, bool is_dir);
+
+/*
+ * mnt_over_host() - Attach a detached mount where mnt_bind() can name what is in it: over the
+ * host's /dev in our own mount namespace. It goes with the host's root.
+ */
+#define MNT_OVER_HOST "/dev/"
+int mnt_over_host(int mount);
+
 /* mnt_of_host() - A restricted private copy of what is at a path of the host. */
 int mnt_of_host(const char *path, uint64_t attrs);
 

@@ -38,7 +38,7 @@ CHANGING = {"mkdir", "mkdirat", "openat", "flock", "write", "pwrite64", "rename"
             "waitid", "poll", "unlink", "unlinkat", "rmdir", "open_tree", "mount_setattr", "socketpair", "eventfd2",
             "epoll_ctl", "exit_group"}
 # Calls of the child between clone and exec, and of init, that no other process of caisson makes.
-CHILD = {"mount", "setresuid", "setresgid", "setgroups", "unshare", "fsopen", "fsconfig", "fsmount", "move_mount", "symlinkat", "fchmodat",
+CHILD = {"mount", "setresuid", "setresgid", "setgroups", "unshare", "fsopen", "fsconfig", "fsmount", "move_mount", "symlinkat",
          "fchownat", "pivot_root", "umount2", "sethostname", "setsid", "dup2", "close_range", "execveat", "landlock_create_ruleset",
          "landlock_restrict_self", "seccomp", "signalfd4", "statfs", "chdir"}
 
