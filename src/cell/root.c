@@ -362,23 +362,30 @@ static void place_user_mounts(const struct plan *p, int root, const int trees[CE
 	}
 }
 
-void root_build(const struct plan *p)
+/* A new proc can be mounted only where a whole one is visible: before any cover. */
+int root_proc(const struct plan *p)
+{
+	/* A zygote is in the host's pid namespace, and sees only its own processes of it. */
+	const struct mnt_option options[] = { { p->zygote ? "hidepid" : NULL, "invisible" },
+					      { NULL, NULL } };
+	int proc = mnt_make("proc", options, MNT_SAFE | MOUNT_ATTR_NOEXEC);
+
+	if (proc < 0)
+		stage_fail(p, STAGE_PROC, 0);
+	return proc;
+}
+
+void root_build(const struct plan *p, int own_proc)
 {
 	const struct mnt_option layer_options[] = { { "size", p->layer_size },
 						    { "nr_inodes", p->layer_inodes },
 						    { "mode", "0755" },
 						    { NULL, NULL } };
-	/* A zygote is in the host's pid namespace, and sees only its own processes of it. */
-	const struct mnt_option proc_options[] = { { p->zygote ? "hidepid" : NULL, "invisible" },
-						   { NULL, NULL } };
+	_fd_ int proc = own_proc;
 
 	(void)umask(0);
-	/* A new proc can be mounted only where a whole one is visible: before any cover. */
-	_fd_ int proc =
-		mnt_make("proc", proc_options, MNT_SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
-
-	if (proc < 0)
-		stage_fail(p, STAGE_PROC, 0);
+	if (mnt_restrict(proc, MOUNT_ATTR_RDONLY) < 0)
+		stage_fail(p, STAGE_PROC, 2);
 	_fd_ int layer = mnt_make("tmpfs", layer_options, MNT_SAFE);
 
 	if (layer < 0 || move_mount(layer, "", AT_FDCWD, ATTACH_POINT, MOVE_MOUNT_F_EMPTY_PATH) < 0)

@@ -130,24 +130,25 @@ void stage_leave_keyring(const struct plan *p)
  * zygote enters it is the zygote's user, whose account they share, because only the maker may
  * enter. docs/threat-model.md has the table of all counters.
  *
- * These files act on the writer's own namespace. No user namespace can be made below the cell's,
- * even if the system call filter let it: a second layer against the bugs of the Linux kernel that
- * need one.
+ * These files act on the writer's own namespace. They are written in the cell's own /proc: in the
+ * host's, the Linux kernel would look for them among those of all namespaces there are. No user
+ * namespace can be made below the cell's, even if the system call filter let it: a second layer
+ * against the bugs of the Linux kernel that need one.
  */
-static void limit_counters(const struct plan *p)
+static void limit_counters(const struct plan *p, int proc)
 {
 	const struct {
 		const char *path, *value;
 	} rows[] = {
-		{ "/proc/sys/user/max_user_namespaces", "0" },
-		{ "/proc/sys/user/max_inotify_instances", p->inotify_instances },
-		{ "/proc/sys/user/max_inotify_watches", p->inotify_watches },
+		{ "sys/user/max_user_namespaces", "0" },
+		{ "sys/user/max_inotify_instances", p->inotify_instances },
+		{ "sys/user/max_inotify_watches", p->inotify_watches },
 	};
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int r = fd_write_file(AT_FDCWD, rows[i].path, rows[i].value);
+		int r = fd_write_file(proc, rows[i].path, rows[i].value);
 
-		/* In a container /proc may be read-only; the receipt shows it for the first. */
+		/* Where they cannot be written, the receipt shows it for the first. */
 		if (r != -EROFS && r != -EACCES && r != -ENOENT)
 			stage_check(p, r, STAGE_COUNTERS, i);
 	}
@@ -233,10 +234,12 @@ void stage_run(const struct plan *p)
 	stage_die_with_parent(p);
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
-	limit_counters(p);
-	stage_net_settings(p);
 	stage_leave_keyring(p);
-	root_build(p);
+	int proc = root_proc(p);
+
+	limit_counters(p, proc);
+	stage_net_settings(p, proc);
+	root_build(p, proc);
 	stage_net(p);
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
 		stage_fail(p, STAGE_HOSTNAME, 0);

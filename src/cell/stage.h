@@ -80,9 +80,8 @@ void stage_describe(const struct stage_report *r, const struct plan *p, char *ms
 
 /* stage_net() - stage_net.c: lo up, with the addresses behind which a gate may listen. */
 void stage_net(const struct plan *p);
-/* stage_net_settings() - Low ports are free to all, TCP does not pace; while the host's /proc is
- * still there. */
-void stage_net_settings(const struct plan *p);
+/* stage_net_settings() - Low ports are free to all, TCP does not pace. @proc: root_proc() */
+void stage_net_settings(const struct plan *p, int proc);
 
 /* ---- root ----------------------------------------------------------------------------------- */
 
@@ -101,8 +100,12 @@ void stage_net_settings(const struct plan *p);
 /* root_node_preload() - The text of CELL_NODE_PRELOAD. */
 const char *root_node_preload(void);
 
-/* root_build() - root.c: make the root filesystem and move into it. */
-void root_build(const struct plan *p);
+/* root_proc() - root.c: a /proc of the namespaces of the cell, detached, which may be written to.
+ */
+int root_proc(const struct plan *p);
+/* root_build() - root.c: make the root filesystem and move into it. @own_proc: root_proc(), which
+ * becomes read-only and is closed. */
+void root_build(const struct plan *p, int own_proc);
 
 /*
  * root_host() - root_host.c: the tree of the host image, in the empty @root, which is attached.
@@ -148,9 +151,6 @@ int mnt_ensure_dir(int root, const char *path);
 /* mnt_place() - Move a detached mount onto @path below @root, which is made if missing. */
 int mnt_place(int mount, int root, const char *path, bool is_dir);
 
-/* mnt_restrict() - Set attributes of a tree of mounts, and make it private. */
-int mnt_restrict(int mount, uint64_t attrs);
-
 /*
  * mnt_bind() - Bind what is at @from onto @to, which is made if it is missing; its parent is there.
  * One system call, where placing a restricted copy takes ten: for sources whose mount already has
@@ -165,6 +165,9 @@ int mnt_bind(const char *from, const char *to, bool is_dir);
  */
 #define MNT_OVER_HOST "/dev/"
 int mnt_over_host(int mount);
+
+/* mnt_restrict() - Set attributes of a tree of mounts, and make it private. */
+int mnt_restrict(int mount, uint64_t attrs);
 
 /* mnt_of_host() - A restricted private copy of what is at a path of the host. */
 int mnt_of_host(const char *path, uint64_t attrs);

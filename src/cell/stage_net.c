@@ -127,9 +127,9 @@ static int add_gate_addresses(void)
 }
 
 /* Acts on the writer's own network namespace. A read-only /proc is left as it is. */
-static int put(const char *path, const char *value)
+static int put(int proc, const char *path, const char *value)
 {
-	int r = fd_write_file(AT_FDCWD, path, value);
+	int r = fd_write_file(proc, path, value);
 
 	return r == -EROFS || r == -EACCES || r == -ENOENT ? 0 : r;
 }
@@ -140,11 +140,11 @@ static int put(const char *path, const char *value)
  * is no congestion on a loopback device: a congestion control of the host that paces its output, as
  * bbr does with a timer for every piece, would only cost time between the cell and the gate.
  */
-void stage_net_settings(const struct plan *p)
+void stage_net_settings(const struct plan *p, int proc)
 {
-	stage_check(p, put("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"), STAGE_LOOPBACK,
+	stage_check(p, put(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0"), STAGE_LOOPBACK,
 		    2);
-	(void)put("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
+	(void)put(proc, "sys/net/ipv4/tcp_congestion_control", "reno");
 }
 
 void stage_net(const struct plan *p)

@@ -40,7 +40,7 @@ static void private_root(const struct plan *p)
 		stage_fail(p, STAGE_PRIVATE, 0);
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
-	root_build(p);
+	root_build(p, root_proc(p));
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
 		stage_fail(p, STAGE_HOSTNAME, 0);
 }
