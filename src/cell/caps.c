@@ -57,8 +57,7 @@ int caps_bound(uint64_t mask)
 	return 0;
 }
 
-/* All but the bounding set. */
-static int set_caps(uint64_t mask, int ambient)
+int caps_limit(uint64_t mask, int ambient)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
@@ -82,12 +81,12 @@ int caps_keep(uint64_t mask, int ambient)
 {
 	int r = caps_bound(mask);
 
-	return r < 0 ? r : set_caps(mask, ambient);
+	return r < 0 ? r : caps_limit(mask, ambient);
 }
 
 int caps_drop(void)
 {
-	return set_caps(0, 0);
+	return caps_limit(0, 0);
 }
 
 int as_user_begin(uid_t uid)

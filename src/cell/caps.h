@@ -48,6 +48,10 @@ int caps_bound(uint64_t mask);
  */
 int caps_keep(uint64_t mask, int ambient);
 
+/* caps_limit() - The same, and the bounding set stays as it is: for a process that has inherited a
+ * reduced one. */
+int caps_limit(uint64_t mask, int ambient);
+
 /*
  * caps_drop() - Give up every capability. The bounding set stays as it is, so this needs no
  * privilege; with no-new-privileges nothing in that set can be gained. Return: 0 or -errno.

@@ -107,7 +107,8 @@ static void seal(void)
 	/* Not dumpable: /proc/1 belongs to nobody here, no attach, no core. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		seal_failed(errno);
-	int r = caps_keep(CAPS_SERVING, 0);
+	/* The bounding set is the same already (cell/stage.c). */
+	int r = caps_limit(CAPS_SERVING, 0);
 
 	if (r < 0)
 		seal_failed(-r);

@@ -146,7 +146,7 @@ int command_shed(uint32_t uid, uint32_t gid, const struct init_config *config)
 	if (config->separate && (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
 				 setresuid(uid, uid, uid) < 0))
 		return errno;
-	return -caps_keep(0, 0);
+	return -caps_drop();
 }
 
 /*

@@ -36,12 +36,14 @@ enum warden_op {
 	WARDEN_USAGE,      /* cell -> usage so far */
 	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
 	WARDEN_EVIDENCE,   /* cell -> memfd: texts of /proc about every process in it */
-	WARDEN_DESTROY, /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
-	WARDEN_ZYGOTE,  /* spec of the image host -> zygote handle, status socket (wire/zygote.h) */
-	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd, pipes (enum kernel_pipe) */
-	WARDEN_RETIRE,  /* zygote: end it. Kernels that it forked live on */
-	WARDEN_CLAIM, /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
-	WARDEN_REST,  /* end every cell that was not claimed since the last one, and every zygote */
+	/* cell: kill, reap, remove; -> final usage, with want_gauges without the cgroup's numbers.
+	 * The handle is gone after it. */
+	WARDEN_DESTROY,
+	WARDEN_ZYGOTE, /* spec of the image host -> zygote handle, status socket (wire/zygote.h) */
+	WARDEN_KERNEL, /* cell + its zygote -> hello socket, pidfd, pipes (enum kernel_pipe) */
+	WARDEN_RETIRE, /* zygote: end it. Kernels that it forked live on */
+	WARDEN_CLAIM,  /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
+	WARDEN_REST, /* end every cell that was not claimed since the last one, and every zygote */
 	WARDEN_OP_MAX_,
 };
 

@@ -134,6 +134,16 @@ ROOT_TEST(drop, "dropping capabilities")
 	CHILD_CHECK(caps_drop() == 0);
 }
 
+/* The way of init: its bounding set is that of the process that executed it. */
+ROOT_TEST(limit, "dropping capabilities")
+{
+	uint64_t bounding = read_sets().bounding;
+
+	CHILD_CHECK(caps_limit(1ull << CAP_KILL, 0) == 0);
+	check_sets(0, 1ull << CAP_KILL, bounding, 0);
+	CHILD_CHECK(caps_limit(INIT_CAPS, 0) == -EPERM);
+}
+
 ROOT_TEST(drop_ambient, "dropping capabilities")
 {
 	CHILD_CHECK(caps_keep(INIT_CAPS, 1) == 0);
