@@ -178,12 +178,21 @@ ssize_t foreign_write(int fd, const void *data, size_t len, uint64_t *stalled_ns
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
+static void do_not_linger(int fd)
+{
+	const struct linger none = { 0 };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
 int foreign_accept(int fd, uint64_t *stalled_ns)
 {
 	const struct guard g = guard_begin();
 	int got = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	int r = (int)guard_end(&g, got, stalled_ns);
 
+	if (got >= 0)
+		do_not_linger(got); /* it has inherited that, too */
 	if (r < 0 && got >= 0)
 		(void)close(got);
 	return r;
@@ -191,12 +200,11 @@ int foreign_accept(int fd, uint64_t *stalled_ns)
 
 int foreign_close(int fd)
 {
-	const struct linger none = { 0 };
 	int saved = errno;
 
 	if (fd < 0)
 		return -1;
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	do_not_linger(fd);
 	tick(true); /* the peer may set it again just now */
 	(void)close(fd);
 	tick(false);

@@ -65,7 +65,8 @@ int foreign_check(int fd, enum foreign_kind kind);
 ssize_t foreign_read(int fd, void *data, size_t size, uint64_t *stalled_ns);
 ssize_t foreign_write(int fd, const void *data, size_t len, uint64_t *stalled_ns);
 
-/* foreign_accept() - A connection, close-on-exec, non-blocking, ours alone; or -errno. */
+/* foreign_accept() - A connection, close-on-exec, non-blocking, ours alone; or -errno. Its options
+ * are those of the listening socket, except SO_LINGER: close(2) does not wait. */
 int foreign_accept(int fd, uint64_t *stalled_ns);
 
 /*

@@ -268,8 +268,47 @@ static void close_lingering(void)
 	MUST(clock_now_ns() - began < AT_ONCE_NS * 10);
 }
 
+/* The peer's listening socket lingers, and its program does not read. */
+static int lingering_listener(void)
+{
+	const struct linger long_ = { .l_onoff = 1, .l_linger = 3600 };
+	struct sockaddr_in a;
+	int l = listener(&a), c = socket(AF_INET, SOCK_STREAM, 0);
+
+	MUST(setsockopt(l, SOL_SOCKET, SO_LINGER, &long_, sizeof(long_)) == 0);
+	MUST(connect(c, (const struct sockaddr *)&a, sizeof(a)) == 0);
+	return l;
+}
+
+static void fill_and_close(int fd)
+{
+	static char much[1u << 16];
+
+	MUST(fd >= 0);
+	while (send(fd, much, sizeof(much), MSG_DONTWAIT) > 0)
+		;
+	(void)close(fd);
+}
+
+static void accept_plainly(void)
+{
+	fill_and_close(accept4(lingering_listener(), NULL, NULL, SOCK_NONBLOCK));
+}
+
+static void accept_lingering(void)
+{
+	uint64_t stalled_ns = 0, began;
+	int fd = foreign_accept(lingering_listener(), &stalled_ns);
+
+	began = clock_now_ns();
+	fill_and_close(fd);
+	MUST(clock_now_ns() - began < AT_ONCE_NS * 10);
+}
+
 TEST(sockets)
 {
+	assert_false(ends_within(accept_plainly, CONTROL_MS));
+	assert_true(ends(accept_lingering));
 	assert_true(ends(robbed_listener));
 	assert_false(ends_within(close_plainly, CONTROL_MS));
 	assert_true(ends(close_lingering));
