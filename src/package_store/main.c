@@ -196,7 +196,6 @@ int main(int argc, char **argv)
 	static const struct tree_store program = {
 		.name = "caisson-package-store",
 		.umask = 022,
-		.dir_mode = PACKAGE_DIR_MODE,
 		.rights = LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_DIR |
 			  LANDLOCK_REMOVE_DIR | LANDLOCK_REMOVE_FILE | LANDLOCK_MAKE_DIR |
 			  LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SYM | LANDLOCK_TRUNCATE,

@@ -20,8 +20,6 @@
 
 struct err;
 
-#define PACKAGE_DIR_MODE 0311 /* for an ordinary user the cell's user is the owner, too */
-
 /* Bounds of the paths in a tree. */
 #define PACKAGE_PATH_MAX 1024u
 #define PACKAGE_DEPTH_MAX 48u

@@ -36,8 +36,6 @@ static int leave_privilege(const struct tree_store *t, uid_t uid, gid_t gid, str
 		return e->code;
 	if (power_leave(&user, e) < 0)
 		return e->code;
-	if (t->dir_mode && fchmod(TREE_STORE_DIR_FD, t->dir_mode) < 0)
-		return err_set(e, -errno, "set the mode of the directory");
 	(void)umask(t->umask); /* after prepare(): a process that it starts keeps the inherited one
 				*/
 	return power_settle(e);

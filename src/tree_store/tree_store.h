@@ -31,7 +31,6 @@ struct tree_store {
 	int (*prepare)(struct err *e);
 	bool needs_proc; /* keep the host's root where changing a mode takes /proc (tree.h) */
 	mode_t umask;
-	mode_t dir_mode; /* of the directory; 0: as it is */
 	bool bury_all;   /* the worker forks jobs: the next worker waits for their end */
 	uint64_t rights; /* LANDLOCK_*, below the directory */
 	const struct sock_filter *filter;

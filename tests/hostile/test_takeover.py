@@ -20,7 +20,7 @@ from process import SANITIZED, Later, call_yourself, children, unique
 from lib import CAISSON, landed, session
 from cell_lib import until
 from puppet import Out, Puppet, inet
-from takeover_lib import ATTEMPTS, Host, attempt_all, child, descriptors, held, landed_of, other_end, read_from, z
+from takeover_lib import ATTEMPTS, Host, attempt_all, child, descriptors, held, landed_of, opened, other_end, read_from, z
 
 from image_lib import Layout, Misbehaving, entry, tar  # noqa: E402
 from layers_lib import SMALL, Store, programs_layer  # noqa: E402
@@ -329,6 +329,26 @@ def test_workspace_store_cannot_make_the_mounter_mount_anything_else(daemon, hos
     assert (Path("/proc/self/mountinfo").read_text(), sorted(os.listdir(daemon.state / "volumes"))) == before
     host.check()
     stopped_by("keys, descriptors, O_NOFOLLOW")
+
+
+# ---- the package store ------------------------------------------------------------------------------------------------------------------------
+
+@quick
+def test_package_store_cannot_replace_the_tools(daemon, stopped_by):
+    """Beside the trees of packages are the daemon's programs for cells: each python of each cell has that directory first in its path."""
+    store = 4  # the descriptor of its directory
+    before = {p: p.read_bytes() for p in sorted((daemon.state / "packages/tools").rglob("*")) if p.is_file()}
+    with Puppet(PROCESSES["package store"](daemon)) as p:
+        assert p.call("mkdirat", store, z("mine"), 0o755).ok
+        landed(p.call("renameat", store, z("mine"), store, z("mine.new")).ok, "it renames what is its own")
+        landed(p.call("unlinkat", store, z("mine.new"), 0x200).ok, "and removes it")
+        for path in ("tools", "tools/bin", "tools/lib", "tools/lib/pip", "tools/bin/pip", "tools/lib/pip_install.py"):
+            assert p.call("renameat", store, z(path), store, z("gone")).errno in ("EPERM", "EACCES", "EXDEV"), path
+            assert p.call("unlinkat", store, z(path), 0).errno in ("EPERM", "EACCES", "EISDIR"), path
+        for name in ("tools/lib/json.py", "tools/bin/pip", "tools/.new"):
+            assert not opened(p, f"/{name}", os.O_WRONLY | os.O_CREAT, 0o644), name
+    assert {p: p.read_bytes() for p in sorted((daemon.state / "packages/tools").rglob("*")) if p.is_file()} == before
+    stopped_by("a sticky directory of root's")
 
 
 # ---- a zygote ------------------------------------------------------------------------------------------------------------------

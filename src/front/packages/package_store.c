@@ -2,14 +2,18 @@
 /*
  * package_store.c - Start the package store, send it requests, receive its replies.
  *
- * Its directory belongs to a user of its own (as root): "caisson-package-store" where there is one,
- * otherwise an id below the front's. The front passes it two descriptors and no path.
+ * It has a user of its own (as root): "caisson-package-store" where there is one, otherwise an id
+ * below the front's. The front passes it two descriptors and no path. The directory is root's, and
+ * the package store has its group's rights: with the sticky bit it can make entries, and rename and
+ * remove its own, but not the front's programs for cells beside them (tools.c), of which every
+ * interpreter of a cell imports. An ordinary user's package store is that user.
  */
 #include "front/packages/package_store.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -22,6 +26,9 @@
 #define PACKAGE_STORE_NAME "caisson-package-store"
 #define KILLED "the package store was killed"
 #define PACKAGE_STORE_ID 0x6ffffffdu /* just below the front's own (jail.c) */
+/* Cells enter it and do not list it: to an ordinary user's cell its user is the owner, too. */
+#define MODE_OF_ROOT 01731
+#define MODE_OF_USER 0311
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
@@ -101,8 +108,9 @@ int package_store_open(struct service_link *l, const char *state, struct err *e)
 
 	if (dir < 0)
 		return dir;
-	if (user.uid && fchown(dir, user.uid, user.gid) < 0)
-		return err_set(e, -errno, "--state: give %s/packages to uid %u", state, user.uid);
+	if ((user.uid && fchown(dir, 0, user.gid) < 0) ||
+	    fchmod(dir, user.uid ? MODE_OF_ROOT : MODE_OF_USER) < 0)
+		return err_set(e, -errno, "--state: give %s/packages to gid %u", state, user.gid);
 	(void)snprintf(uid, sizeof(uid), "%u", user.uid);
 	(void)snprintf(gid, sizeof(gid), "%u", user.gid);
 	s.fds[0] = (struct spawn_fd){ dir, PACKAGE_STORE_DIR_FD };

@@ -8,9 +8,9 @@
  * (src/guest/tools). last is after them, for names that the image lacks. lib is for the
  * interpreters.
  *
- * As root, the directory above belongs to the user of the package store. Only a directory of our
- * own is written to, which no other user can change; where there is something else under its name,
- * the start fails.
+ * The package store writes to the directory above. As root, it is another user, and the sticky bit
+ * keeps it from these programs (package_store.c). Only a directory of our own is written to, which
+ * no other user can change; where there is something else under its name, the start fails.
  */
 #include "front/packages/tools.h"
 
