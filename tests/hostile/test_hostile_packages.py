@@ -23,6 +23,34 @@ from process import status_of  # noqa: E402
 
 hostile_test = deadline_alone(180)
 
+# A build takes the place of pip's report, and of the pip that would install what the report names.
+SWOLLEN = """
+    import json, sys
+    report, home = "/tmp/fetch/report.json", "/tmp/fetch/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
+    os.makedirs(home)
+    with open(home + "/swollen.pth", "w") as f:
+        f.write("import os; '--require-hashes' in open('/proc/self/cmdline').read() and (open('/tmp/site/swollen.py', 'w').close(), os._exit(0))")
+    os.mkfifo(report)
+    if os.fork() == 0:
+        os.setsid()
+        null = os.open("/dev/null", os.O_RDWR)
+        for n in range(3):
+            os.dup2(null, n)
+        with open(report) as f:
+            said = json.load(f)
+        for i in range(4999):
+            said["install"].append({"download_info": {"url": "https://x/p.whl", "archive_info": {"hashes": {"sha256": "0" * 64}}},
+                                    "metadata": {"name": "swollen-%d" % i, "version": "1"}})
+        with open(report, "w") as f:
+            json.dump(said, f)
+        os._exit(0)
+"""
+
+def cpu(daemon):
+    """Seconds of processor time of the front."""
+    words = Path("/proc/%d/stat" % daemon.pid).read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
@@ -86,12 +114,13 @@ def shop(tmp_path_factory):
         if not os.path.lexists("/tmp/site/secret"):
             os.symlink("/etc/passwd", "/tmp/site/secret")
     """)
+    sdist(files, "swollen", SWOLLEN)
     sdist(files, "broken", "raise SystemExit('this compiler is broken')")
     sdist(files, "endless", "import time; time.sleep(600)")
     (files / "truncated-1.0-py3-none-any.whl").write_bytes(b"PK\x03\x04 this is no wheel")
     # No rule on addresses is in the way of the bystander: that it is another host has to be enough.
     shop = Index(tmp_path_factory.mktemp("shop"), files, "--egress-private", "127.0.0.0/8", "--blocked-packages", "evil", "--package-size", "100M",
-                 "--package-timeout", "60s", "--package-rate", "1000", "--npm-scripts")
+                 "--package-timeout", "60s", "--package-rate", "1000", "--package-count", "5000", "--npm-scripts")
     shop.dns.zone["bystander.test"] = ["127.0.0.1"]
     shop.bystander = bystander
     yield shop
@@ -183,6 +212,21 @@ def test_packages_of_a_sandbox_decide_for_no_other(shop):
         assert got(again, "steers") == (True, "2.0")
         assert got(alike, "steered==1.0") == (True, "1.0") and got(alike, "steers") == (True, "1.0")
         assert got(steering, "steers") == (True, "1.0"), "its own"
+
+
+def test_a_long_list_of_packages_takes_no_time_of_others(shop):
+    """A build names 5000 packages. The front compares them with each later request, also with one that needs no network and has no rate."""
+    ask = "import json, socket\nfor _ in range(5):\n s = socket.create_connection(('198.18.0.1', 61052))\n s.sendall(json.dumps({'language': 'python'," \
+          " 'packages': ['swollen']}).encode() + b'\\n')\n print(len(json.loads(s.makefile().readline())['packages']))"
+    with Box(shop.daemon) as box:
+        r = box.post("/packages", {"packages": ["swollen"]})
+        assert r.status == 200, r
+        landed(len(r.json["packages"]) == 5000, "the build has forged the report")
+        before = cpu(shop.daemon)
+        assert box.post("/execute", {"code": ask}).json["stdout"].split() == ["5000"] * 5
+        assert len(box.get("/packages").json["packages"]) == 5000
+        used = cpu(shop.daemon) - before
+        assert used < 2, "the front computed for %.1f s" % used
 
 
 def test_npm_script_is_contained(shop):

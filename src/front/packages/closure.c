@@ -132,9 +132,19 @@ size_t closure_fetched(const json_t *closure)
 	return n;
 }
 
-const char *closure_pin(const json_t *closure, const char *name)
+void closure_pins(const json_t *closure, json_t *pins)
 {
-	return closure_fetched(closure) ? closure_version(closure, name) : NULL;
+	bool any = closure_fetched(closure) > 0;
+	size_t i;
+	json_t *p;
+
+	json_array_foreach(any ? (json_t *)closure : NULL, i, p)
+	{
+		const char *name = closure_text(p, "name");
+
+		if (name && !json_object_get(pins, name))
+			(void)json_object_set(pins, name, json_object_get(p, "version"));
+	}
 }
 
 void closure_members(const json_t *p, struct json *j)

@@ -3,7 +3,8 @@
  * closure.h - The packages that a request leads to, as the fetcher reports them.
  *
  * The fetcher's cell may have run a stranger's build. So closure_take() checks each member, and
- * keeps the known ones only.
+ * keeps the known ones only. The build may also have named CLOSURE_MAX packages: everything that is
+ * done to a closure looks at each package once, or an installation would hold up the front.
  */
 #ifndef CAISSON_FRONT_PACKAGES_CLOSURE_H
 #define CAISSON_FRONT_PACKAGES_CLOSURE_H
@@ -34,9 +35,9 @@ const char *closure_text(const json_t *p, const char *key);
 /* closure_find() - The package @name; closure_version() - its version. NULL: no such package. */
 const json_t *closure_find(const json_t *closure, const char *name);
 const char *closure_version(const json_t *closure, const char *name);
-/* closure_pin() - The version of @name that the fetched packages of @closure were resolved with;
- * NULL: none, or nothing was fetched. */
-const char *closure_pin(const json_t *closure, const char *name);
+/* closure_pins() - Add the versions that the fetched packages of @closure were resolved with, by
+ * name, except names that @pins has. Nothing was fetched: none. */
+void closure_pins(const json_t *closure, json_t *pins);
 /* closure_of_image() - Whether the package is the image's own. */
 bool closure_of_image(const json_t *p);
 /* closure_fetched() - The number of packages that are not. */

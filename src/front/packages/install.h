@@ -61,6 +61,7 @@ struct install {
 	enum ecosystem eco;
 	char first[PACKAGE_NAME_MAX + 1]; /* the first package of the request */
 	json_t *requirements, *constraints, *recalled;
+	json_t *pins; /* versions by name, of which constraints are made */
 	char *request;
 	char context[HASH_HEX + 1]; /* of the packages that the sandbox has; empty: it has none */
 	bool exact, upgrade;

@@ -69,6 +69,7 @@ void install_free(struct install *in)
 	LIST_DROP(in->packages->installs, in);
 	json_decref(in->requirements);
 	json_decref(in->constraints);
+	json_decref(in->pins);
 	json_decref(in->recalled);
 	json_decref(in->closure);
 	buf_free(&in->line);

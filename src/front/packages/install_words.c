@@ -107,24 +107,21 @@ static void constrain(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
 	const struct tree *t;
-	json_t *seen = json_object(), *p;
-	size_t i;
+	const char *name;
+	json_t *version;
 
+	in->pins = json_object();
 	in->constraints = json_array();
 	while (s && in->eco == ECO_PYTHON && (t = trees_next(in->packages, s, &at)))
-		json_array_foreach(t->eco == in->eco ? t->packages : NULL, i, p)
-		{
-			const char *name = closure_text(p, "name");
-			const char *pin = name ? closure_pin(t->packages, name) : NULL;
-			char line[REQUIREMENT_MAX];
+		if (t->eco == in->eco)
+			closure_pins(t->packages, in->pins);
+	json_object_foreach(in->pins, name, version)
+	{
+		char line[REQUIREMENT_MAX];
 
-			if (!pin || json_object_get(seen, name))
-				continue;
-			(void)json_object_set_new(seen, name, json_true());
-			(void)snprintf(line, sizeof(line), "%s==%s", name, pin);
-			(void)json_array_append_new(in->constraints, json_string(line));
-		}
-	json_decref(seen);
+		(void)snprintf(line, sizeof(line), "%s==%s", name, json_string_value(version));
+		(void)json_array_append_new(in->constraints, json_string(line));
+	}
 }
 
 /* Add the words of @from whose packages are not in @seen yet. */

@@ -313,70 +313,85 @@ void packages_tell(struct sandbox *s, struct kernel *kernel)
 				paths_of(s, eco, modules), "env", env ? env : json_object()));
 }
 
-static bool has(const struct tree *t, const char *name, bool of_image)
+/* Names of packages of each language. */
+struct names {
+	json_t *of[ECO_MAX_];
+};
+
+static struct names names_new(void)
+{
+	struct names n;
+
+	for (int eco = 0; eco < ECO_MAX_; eco++)
+		n.of[eco] = json_object();
+	return n;
+}
+
+static void names_free(struct names *n)
+{
+	for (int eco = 0; eco < ECO_MAX_; eco++)
+		json_decref(n->of[eco]);
+}
+
+/* The packages of @t that were installed, or those of its image. */
+static void names_add(struct names *n, const struct tree *t, bool of_image)
 {
 	size_t i;
 	json_t *p;
 
 	json_array_foreach(t->packages, i, p)
 	{
-		if (closure_of_image(p) == of_image && strcmp(closure_text(p, "name"), name) == 0)
-			return true;
+		if (closure_of_image(p) == of_image)
+			(void)json_object_set_new(n->of[t->eco], closure_text(p, "name"),
+						  json_true());
 	}
-	return false;
+}
+
+static bool names_have(const struct names *n, const struct tree *t, const json_t *p)
+{
+	return json_object_get(n->of[t->eco], closure_text(p, "name")) != NULL;
+}
+
+static void package_json(const struct tree *t, const json_t *p, bool active, struct json *j)
+{
+	json_object_begin(j);
+	closure_members(p, j);
+	json_member_str(j, "language", ecosystem_name(t->eco));
+	json_member_str(j, "request", t->request);
+	json_member_bool(j, "active", active);
+	json_object_end(j);
 }
 
 /*
- * Whether @p of @t is the one that code imports. Of installed packages it is that of the newest
- * tree, and every tree comes before the image.
+ * Code imports an installed package from the newest tree that has it, and one of the image where no
+ * tree has another: every tree comes before the image. The image's are listed once.
  */
-static bool is_active(const struct sandbox *s, const struct tree *t, const json_t *p)
-{
-	const struct tree_use *at = NULL;
-	const struct tree *other;
-
-	while ((other = trees_next(packages_of(s), s, &at))) {
-		if (other == t && !closure_of_image(p))
-			return true;
-		if (other->eco == t->eco && has(other, closure_text(p, "name"), false))
-			return false;
-	}
-	return true;
-}
-
-/* Whether a newer tree than @t lists the same package of the image. */
-static bool is_listed(const struct sandbox *s, const struct tree *t, const json_t *p)
-{
-	const struct tree_use *at = NULL;
-	const struct tree *other;
-
-	while (closure_of_image(p) && (other = trees_next(packages_of(s), s, &at)) && other != t)
-		if (other->eco == t->eco && has(other, closure_text(p, "name"), true))
-			return true;
-	return false;
-}
-
 void packages_json(const struct sandbox *s, struct json *j)
 {
+	struct names any = names_new(), newer = names_new(), listed = names_new();
 	const struct tree_use *at = NULL;
 	const struct tree *t;
 	size_t i;
 	json_t *p;
 
-	json_array_begin(j);
 	while ((t = trees_next(packages_of(s), s, &at)))
+		names_add(&any, t, false);
+	json_array_begin(j);
+	for (at = NULL; (t = trees_next(packages_of(s), s, &at));) {
 		json_array_foreach(t->packages, i, p)
 		{
-			if (is_listed(s, t, p))
-				continue;
-			json_object_begin(j);
-			closure_members(p, j);
-			json_member_str(j, "language", ecosystem_name(t->eco));
-			json_member_str(j, "request", t->request);
-			json_member_bool(j, "active", is_active(s, t, p));
-			json_object_end(j);
+			bool image = closure_of_image(p);
+
+			if (!image || !names_have(&listed, t, p))
+				package_json(t, p, !names_have(image ? &any : &newer, t, p), j);
 		}
+		names_add(&newer, t, false);
+		names_add(&listed, t, true);
+	}
 	json_array_end(j);
+	names_free(&any);
+	names_free(&newer);
+	names_free(&listed);
 }
 
 size_t packages_mounts(const struct packages *p, bool fetcher, struct cell_spec *spec, int *fds)

@@ -204,31 +204,19 @@ struct tree *trees_add(struct packages *packages, const struct install *in,
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-/* The version of a python package that the packages of @s use: that of its newest tree. */
-static const char *version_in(const struct packages *packages, const struct sandbox *s,
-			      const char *name)
-{
-	const struct tree_use *at = NULL;
-	const struct tree *t;
-	const char *have = NULL;
-
-	while (!have && (t = trees_next(packages, s, &at)))
-		have = t->eco == ECO_PYTHON ? closure_pin(t->packages, name) : NULL;
-	return have;
-}
-
-/* An interpreter can have one version of a package. In javascript trees are independent. */
-static bool agrees(const struct packages *packages, const struct tree *t, const struct sandbox *s)
+/* An interpreter can have one version of a package. In javascript trees are independent, and there
+ * are no pins. */
+static bool agrees(const struct tree *t, const json_t *pins)
 {
 	size_t i;
 	json_t *p;
 
-	json_array_foreach(t->eco == ECO_PYTHON && s ? t->packages : NULL, i, p)
+	json_array_foreach(json_object_size(pins) ? t->packages : NULL, i, p)
 	{
 		const char *name = closure_text(p, "name");
-		const char *have = name ? version_in(packages, s, name) : NULL;
+		const json_t *have = name ? json_object_get(pins, name) : NULL;
 
-		if (have && strcmp(have, closure_text(p, "version")) != 0)
+		if (have && !json_equal(have, json_object_get(p, "version")))
 			return false;
 	}
 	return true;
@@ -260,7 +248,7 @@ struct tree *trees_find(const struct install *in, const struct sandbox *s)
 	for (struct tree *t = in->packages->trees.all; t; t = t->next)
 		if (is_for(t, in) && (is_beside(t, in) || is_of(in->packages, t, s)) &&
 		    (is_lasting(t, in->image) || now < t->created_ms + FRESH_MS) &&
-		    agrees(in->packages, t, s))
+		    agrees(t, in->pins))
 			return t;
 	return NULL;
 }
