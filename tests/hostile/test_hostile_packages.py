@@ -229,6 +229,22 @@ def test_a_long_list_of_packages_takes_no_time_of_others(shop):
         assert used < 2, "the front computed for %.1f s" % used
 
 
+def test_requests_for_what_is_there_leave_no_lines(shop):
+    """The ledger is kept for ever, and such requests have no rate: only the first is recorded."""
+    def lines(sandbox):
+        text = (shop.daemon.state / "ledger/ledger.jsonl").read_text()
+        return sum('"packages.end"' in line and '"%s"' % sandbox in line for line in text.splitlines())
+
+    with Box(shop.daemon) as box:
+        for name in ("honest", "steered"):
+            assert box.post("/packages", {"packages": [name]}).status == 200
+        landed(lines(box.name) == 2, "each of both is recorded")
+        r = box.post("/execute", {"code": "for i in range(20): get_ipython().run_line_magic('pip', 'install ' + ('honest', 'steered')[i % 2])"}).json
+        assert r["status"] == "ok", r
+        assert lines(box.name) == 2
+        assert box.post("/execute", {"code": "import steered, honest"}).json["status"] == "ok"
+
+
 def test_npm_script_is_contained(shop):
     with Box(shop.daemon) as box:
         r = box.post("/packages", {"packages": ["grabber"], "language": "javascript"})

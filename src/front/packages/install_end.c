@@ -83,6 +83,7 @@ static void conclude(struct deferred *d)
 {
 	struct install *in = d->arg;
 	struct sandbox *s = install_sandbox(in);
+	bool again = false;
 
 	install_keep_stop(in);
 	fetcher_stop(in);
@@ -92,9 +93,11 @@ static void conclude(struct deferred *d)
 		(void)refusal_set(&in->refusal, REFUSAL_CONFLICT, "session_ended", NULL, NULL,
 				  "the sandbox ended before its packages were there");
 	if (!in->refusal.kind)
-		trees_use(in->packages, s, in->owner, in->tree);
+		again = !trees_use(in->packages, s, in->owner, in->tree);
 	metric_package(outcome_of(in));
-	record(in);
+	/* Code can request what it has without end: the ledger has the first time. */
+	if (!in->cached || !again)
+		record(in);
 	if (in->ops)
 		in->ops->done(in);
 	install_free(in);

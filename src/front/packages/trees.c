@@ -266,22 +266,34 @@ static bool is_holder(const struct tree_use *u, const struct sandbox *s)
 
 /* ---- using --------------------------------------------------------------------------------- */
 
+/* Code may request the same as often as it likes: a request that changes nothing is not written. */
+static bool is_first(const struct packages *packages, const struct sandbox *s, const struct tree *t)
+{
+	const struct tree_use *at = NULL;
+
+	return s && trees_next(packages, s, &at) == t && at->holder[0] == 's';
+}
+
 /* The latest request comes first, also for a tree that was in use: another version may have come
  * since. */
-void trees_use(struct packages *packages, const struct sandbox *s, const char *owner,
+bool trees_use(struct packages *packages, const struct sandbox *s, const char *owner,
 	       struct tree *t)
 {
 	char holder[TREE_HOLDER_MAX];
 	struct err e = { 0 };
 
-	(void)snprintf(holder, sizeof(holder), "%s%s", s ? "s:" : "o:", s ? s->id : owner);
 	t->used_ms = time_now_ms();
-	(void)drop_uses(&packages->trees, holder, t);
+	t->touched = true; /* trees_tidy() writes it */
+	if (is_first(packages, s, t))
+		return false;
+	(void)snprintf(holder, sizeof(holder), "%s%s", s ? "s:" : "o:", s ? s->id : owner);
+	bool had = drop_uses(&packages->trees, holder, t);
+
 	tree_add_use(&packages->trees, holder, t);
 	if ((!s || s->name[0]) &&
-	    (store_use_put(packages->daemon->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||
-	     tree_put(packages, t, &e) < 0))
+	    store_use_put(packages->daemon->store, holder, t->key, (int64_t)t->used_ms, &e) < 0)
 		trees_complain(&e);
+	return !had;
 }
 
 void trees_touch(const struct sandbox *s)

@@ -73,7 +73,9 @@ struct tree *trees_find(const struct install *in, const struct sandbox *s);
 /* trees_fit() - Whether @s can use it: it was made with the image that @s has. */
 bool trees_fit(const struct tree *t, const struct sandbox *s);
 
-void trees_use(struct packages *packages, const struct sandbox *s, const char *owner,
+/* trees_use() - @s, or every sandbox of @owner, uses it from now on, before its other trees.
+ * Return: whether it did not use it before. */
+bool trees_use(struct packages *packages, const struct sandbox *s, const char *owner,
 	       struct tree *t);
 /* trees_touch() - Something runs in @s that can import from its trees. */
 void trees_touch(const struct sandbox *s);
