@@ -16,6 +16,7 @@ from daemon_lib import deadline_alone
 
 from box_lib import Box  # noqa: E402
 from egress_lib import Server  # noqa: E402
+from cell_lib import until  # noqa: E402
 from lib import at_most, landed  # noqa: E402
 from package_lib import INDEX, Index, install, sdist, tarball, trees, wheel  # noqa: E402
 from process import status_of  # noqa: E402
@@ -45,6 +46,21 @@ SWOLLEN = """
             json.dump(said, f)
         os._exit(0)
 """
+
+# A build writes to the channel of the fetcher: a long line, without end.
+CHATTY = """
+    import glob, time
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with open(path, "rb") as f:
+            if b"Resolve, download and build packages" in f.read():
+                fetcher = path.split("/")[2]
+    line = b'{"event":"progress","x":[' + b'[],' * (1 << 20) + b'0]}\\n'
+    end = time.monotonic() + 50
+    with open("/proc/%s/fd/1" % fetcher, "wb", 0) as out:
+        while time.monotonic() < end:
+            out.write(line)
+"""
+
 
 def cpu(daemon):
     """Seconds of processor time of the front."""
@@ -115,6 +131,7 @@ def shop(tmp_path_factory):
             os.symlink("/etc/passwd", "/tmp/site/secret")
     """)
     sdist(files, "swollen", SWOLLEN)
+    sdist(files, "chatty", CHATTY)
     sdist(files, "broken", "raise SystemExit('this compiler is broken')")
     sdist(files, "endless", "import time; time.sleep(600)")
     (files / "truncated-1.0-py3-none-any.whl").write_bytes(b"PK\x03\x04 this is no wheel")
@@ -243,6 +260,24 @@ def test_requests_for_what_is_there_leave_no_lines(shop):
         assert r["status"] == "ok", r
         assert lines(box.name) == 2
         assert box.post("/execute", {"code": "import steered, honest"}).json["status"] == "ok"
+
+
+def test_a_flood_of_lines_of_a_build_slows_its_own_installation(shop):
+    """Lines of a million values. As tests/hostile/test_serve_kernel.py has it for lines of an interpreter: the front's memory is bounded, and after
+    a burst most of its time is left for others."""
+    asking = threading.Thread(target=install, args=(shop.daemon, "chatty"), daemon=True)
+    before = cpu(shop.daemon)
+    asking.start()
+    until(lambda: cpu(shop.daemon) > before + 1, 40, "work that the flood makes")
+    time.sleep(30)
+    before, began = cpu(shop.daemon), time.monotonic()
+    time.sleep(8)
+    used, passed = cpu(shop.daemon) - before, time.monotonic() - began
+    landed(asking.is_alive(), "the flood goes on")
+    assert used < passed / 5, "%.1f of %.1f s of the front's time for one installation" % (used, passed)
+    most = int(status_of(shop.daemon.pid)["VmHWM"].split()[0])
+    assert most < 96 << 10, "%d KiB of the front's memory" % most
+    asking.join(90)
 
 
 def test_npm_script_is_contained(shop):

@@ -32,8 +32,6 @@
 #define ROUND_MAX (1u << 20)          /* bytes of one stream per round */
 #define TURN_NS (2 * CLOCK_NS_PER_MS) /* a turn ends after the control line that exceeds it */
 
-static unsigned int n_owing; /* kernels that rest because their cell owes time */
-
 /* Whether nothing may be read now. */
 static bool stopped(const struct kernel_pipes *k)
 {
@@ -43,9 +41,8 @@ static bool stopped(const struct kernel_pipes *k)
 static void end_rest(struct kernel_pipes *k)
 {
 	timer_cancel(&k->rest);
-	if (k->owing)
-		n_owing--;
-	k->resting = k->owing = false;
+	kernel_share_rested(&k->owing);
+	k->resting = false;
 }
 
 void kernel_pipes_broken(struct kernel_pipes *k, const char *why, bool closed)
@@ -103,9 +100,7 @@ static void look_at_time(struct kernel_pipes *k)
 	kernel_share_charge(k->share, took, now_ns);
 	k->turn_ns = 0;
 	k->resting = true;
-	k->owing = k->share->owed_ns > KERNEL_SHARE_BURST_NS;
-	n_owing += k->owing;
-	timer_set(k->loop, &k->rest, now_ns + kernel_share_rest_ns(k->share, n_owing));
+	timer_set(k->loop, &k->rest, now_ns + kernel_share_rest(k->share, &k->owing));
 	watch_pipes(k);
 }
 

@@ -8,6 +8,8 @@
 
 #define REST_MAX_NS (10 * CLOCK_NS_PER_S)
 
+static unsigned int n_owing; /* that rest */
+
 uint64_t kernel_share_clock(void)
 {
 	struct timespec t;
@@ -28,11 +30,20 @@ void kernel_share_charge(struct kernel_share *s, uint64_t ns, uint64_t now_ns)
 	s->owed_ns += ns;
 }
 
-uint64_t kernel_share_rest_ns(const struct kernel_share *s, unsigned int n_owing)
+uint64_t kernel_share_rest(const struct kernel_share *s, bool *owing)
 {
+	kernel_share_rested(owing);
 	if (s->owed_ns <= KERNEL_SHARE_BURST_NS)
 		return 0;
+	*owing = true;
+	n_owing++;
 	uint64_t ns = (s->owed_ns - KERNEL_SHARE_BURST_NS) * KERNEL_SHARE_TIMES * n_owing;
 
 	return ns < REST_MAX_NS ? ns : REST_MAX_NS;
+}
+
+void kernel_share_rested(bool *owing)
+{
+	n_owing -= *owing;
+	*owing = false;
 }

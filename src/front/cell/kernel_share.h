@@ -3,13 +3,15 @@
  * kernel_share.h - The front's time that the control lines of one cell take.
  *
  * Control lines are dear: the front parses them, and passes them on to everyone who listens, while
- * everybody else waits. So a cell is charged for the processor time that its lines take. A cell
- * that owes more than a burst has to rest: a flood slows the cell that makes it. Cells that rest at
- * the same time rest longer, so that all floods together get the share of one.
+ * everybody else waits. So a cell is charged for the processor time that its lines take, and its
+ * requests for packages. A cell that owes more than a burst has to rest: a flood slows the cell
+ * that makes it. Cells that rest at the same time rest longer, so that all floods together get the
+ * share of one.
  */
 #ifndef CAISSON_FRONT_KERNEL_SHARE_H
 #define CAISSON_FRONT_KERNEL_SHARE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* So many times as long must pass before a time is forgotten. */
@@ -28,8 +30,11 @@ struct kernel_share {
 uint64_t kernel_share_clock(void);
 void kernel_share_forgive(struct kernel_share *s, uint64_t ns);
 void kernel_share_charge(struct kernel_share *s, uint64_t ns, uint64_t now_ns);
-/* kernel_share_rest_ns() - How long the cell has to rest, as one of @n_owing kernels; 0: it may go
- * on. Bounded. */
-uint64_t kernel_share_rest_ns(const struct kernel_share *s, unsigned int n_owing);
+/*
+ * kernel_share_rest() - How long @s has to rest, as one of all that do; 0: it may go on. Bounded.
+ * @owing: whether it rests, until kernel_share_rested(), which is idempotent
+ */
+uint64_t kernel_share_rest(const struct kernel_share *s, bool *owing);
+void kernel_share_rested(bool *owing);
 
 #endif

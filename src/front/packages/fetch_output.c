@@ -3,13 +3,17 @@
  * fetch_output.c - Lines of JSON from the fetcher (progress, the closure, an error), and its end.
  *
  * Once a package has been built, its code may have written them. So they are bounded, control
- * characters are replaced, and a false line harms nobody but the client of this request.
+ * characters are replaced, and a false line harms nobody but the client of this request. The
+ * install pays for the front's time as a cell does for the lines of its kernels (kernel_share.h):
+ * while it owes too much, the output is not read, and the fetcher waits.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "front/cell/kernel_share.h"
 #include "front/egress/egress.h"
 #include "front/packages/closure.h"
 #include "front/packages/fetcher.h"
@@ -19,7 +23,10 @@
 #include "front/sandbox/sandboxes.h"
 #include "front/spec/judge.h"
 #include "front/support/json_alloc.h"
+#include "front/support/schema.h"
 
+#define DEPTH_MAX 5u
+#define VALUES_MAX 200000u /* ten of each package, and the packages that need each other */
 #define TEXT_MAX 240u
 #define PROGRESS_MAX 100000
 #define NOT_FOUND 127 /* the exit code of a shell (init_explain()) */
@@ -192,7 +199,10 @@ static void on_progress(struct install *in, const json_t *said)
 
 static void on_line(struct install *in, const char *line, size_t len)
 {
-	json_t *said = json_alloc_load(line, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *said = schema_depth_ok(line, len, DEPTH_MAX) &&
+				       schema_values_ok(line, len, VALUES_MAX) ?
+			       json_alloc_load(line, len, JSON_REJECT_DUPLICATES, NULL) :
+			       NULL;
 	const char *event = closure_text(said, "event");
 
 	if (event && strcmp(event, "progress") == 0) {
@@ -232,8 +242,33 @@ static void feed(struct install *in, const char *data, size_t len)
 
 static void on_output(struct command *c, enum command_stream stream, const char *data, size_t len)
 {
+	struct install *in = c->owner;
+	uint64_t began_ns = kernel_share_clock();
+
 	if (stream == COMMAND_STDOUT)
-		feed(c->owner, data, len);
+		feed(in, data, len);
+	kernel_share_charge(&in->share, kernel_share_clock() - began_ns, clock_now_ns());
+}
+
+static void on_rested(struct timer *t)
+{
+	struct install *in = t->arg;
+
+	kernel_share_rested(&in->owing);
+	command_resume(&in->command);
+}
+
+static bool is_congested(struct command *c)
+{
+	struct install *in = c->owner;
+	uint64_t ns = kernel_share_rest(&in->share, &in->owing);
+
+	if (ns == 0)
+		return false;
+	in->rest.fn = on_rested;
+	in->rest.arg = in;
+	timer_after(in->packages->loop, &in->rest, ns);
+	return true;
 }
 
 static void on_fetched(struct command *c)
@@ -266,4 +301,6 @@ static void on_fetched(struct command *c)
 	}
 }
 
-const struct command_ops fetch_output_ops = { .output = on_output, .done = on_fetched };
+const struct command_ops fetch_output_ops = { .output = on_output,
+					      .congested = is_congested,
+					      .done = on_fetched };

@@ -212,6 +212,8 @@ void fetcher_stop(struct install *in)
 	struct sandbox *s = in->command.entry.sandbox; /* NULL: it ends by itself */
 
 	timer_cancel(&in->timer);
+	timer_cancel(&in->rest);
+	kernel_share_rested(&in->owing);
 	command_release(&in->command);
 	if (s)
 		sandbox_end(s, "done");

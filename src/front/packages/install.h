@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "front/cell/cell.h"
+#include "front/cell/kernel_share.h"
 #include "front/packages/package_store.h"
 #include "front/packages/requirement.h"
 #include "front/packages/trees.h"
@@ -69,6 +70,9 @@ struct install {
 	struct command command;        /* the fetcher's program; its entry keeps the sandbox */
 	struct timer timer;            /* of all stages */
 	struct buf line;               /* of the fetcher's output, not yet complete */
+	struct kernel_share share;     /* the front's time that the output took */
+	struct timer rest;             /* until then the output is not read */
+	bool owing;                    /* it rests (kernel_share.h) */
 	char installer[INSTALLER_MAX]; /* as the fetcher reports it */
 	json_t *closure;
 	bool reported_done;

@@ -30,6 +30,7 @@
 
 #define SHORT_WORD 5u
 #define LONG_WORD 12u
+#define DISTANCE_MAX 2u
 #define WORD_ENDS "-./"
 
 extern const struct embed_file popular_files[]; /* by the name of the ecosystem */
@@ -151,14 +152,15 @@ static bool is_swap(struct part a, struct part b)
 static bool is_alike(struct part a, struct part b)
 {
 	size_t scope = scope_length(a), other = scope_length(b);
+	size_t apart = a.len > b.len ? a.len - b.len : b.len - a.len;
 	struct part x = a, y = b;
 
-	if ((scope == 0) != (other == 0) ||
+	if (apart > DISTANCE_MAX || (scope == 0) != (other == 0) ||
 	    (scope > 0 && scope == other && memcmp(a.s, b.s, scope) == 0))
 		return false;
 	differing_word(&x, &y);
 	size_t shorter = least(x.len, y.len), longer = x.len + y.len - shorter;
-	size_t most = shorter >= LONG_WORD ? 2 : 1;
+	size_t most = shorter >= LONG_WORD ? DISTANCE_MAX : 1;
 	bool beside_others = x.len < a.len;
 
 	if ((beside_others ? longer : shorter) < SHORT_WORD)
@@ -219,8 +221,8 @@ bool rules_lookalike(enum ecosystem eco, const char *name, const struct requirem
 			copy_name(ret, (struct part){ word.s + first + 1, word.len - first - 1 });
 			return true;
 		}
-		if (found || section != POPULAR || is_asked(word, asked, n) ||
-		    (!is_same(lower, word) && !is_alike(lower, word)))
+		if (found || section != POPULAR ||
+		    (!is_same(lower, word) && !is_alike(lower, word)) || is_asked(word, asked, n))
 			continue;
 		found = true;
 		copy_name(ret, word);

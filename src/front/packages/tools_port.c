@@ -10,8 +10,9 @@
  *
  * Time and memory. Most sandboxes of one execution end before their port is made (OPEN_NS). Of each
  * cell one connection is served at a time, with a pause after it; the others wait in the Linux
- * kernel's queue. A connection has LATE_NS for its request, which has at most REQUEST_MAX bytes.
- * The end of the connection gives the request up.
+ * kernel's queue. The cell pays for the front's time as for the lines of its kernels
+ * (kernel_share.h), and while it owes too much the pause is longer. A connection has LATE_NS for
+ * its request, which has at most REQUEST_MAX bytes. The end of the connection gives the request up.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -56,6 +57,7 @@ struct tools_port {
 	struct timer late; /* for the request, and later for the answer */
 	struct buf in, out;
 	struct install *install;
+	bool owing; /* the pause is a rest (kernel_share.h) */
 };
 
 static struct tools_port *of_job(struct cell_command *job)
@@ -80,7 +82,9 @@ static void end_client(struct tools_port *p)
 	p->client.fd = fd_close(p->client.fd);
 	buf_free(&p->in);
 	buf_free(&p->out);
-	timer_after(loop_of(p), &p->open, PAUSE_NS);
+	uint64_t rest_ns = kernel_share_rest(&p->cell->share, &p->owing);
+
+	timer_after(loop_of(p), &p->open, rest_ns > PAUSE_NS ? rest_ns : PAUSE_NS);
 }
 
 static void on_late(struct timer *t)
@@ -116,10 +120,15 @@ static void answer(struct tools_port *p, json_t *message)
 		end_client(p);
 }
 
-static void refuse(struct tools_port *p, const struct refusal *r)
+static json_t *refused(const struct refusal *r)
 {
-	answer(p, json_pack("{s:s, s:s, s:s*}", "error", r->message, "code", r->code, "hint",
-			    r->hint));
+	return json_pack("{s:s, s:s, s:s*}", "error", r->message, "code", r->code, "hint", r->hint);
+}
+
+/* The front has worked for the cell since @began_ns of kernel_share_clock(). */
+static void charge(struct tools_port *p, uint64_t began_ns)
+{
+	kernel_share_charge(&p->cell->share, kernel_share_clock() - began_ns, clock_now_ns());
 }
 
 /* ---- the request --------------------------------------------------------------------------- */
@@ -147,16 +156,16 @@ static void on_done(struct install *in)
 {
 	struct tools_port *p = in->arg;
 	struct sandbox *s = p->sandbox;
+	uint64_t began_ns = kernel_share_clock();
 
 	p->install = NULL;
-	if (in->refusal.kind) {
-		refuse(p, &in->refusal);
-		return;
-	}
-	for (size_t i = 0; s->cell && i < LANG_MAX_; i++)
+	for (size_t i = 0; !in->refusal.kind && s->cell && i < LANG_MAX_; i++)
 		if (s->cell->kernels[i].attached && s->cell->kernels[i].state >= KERNEL_IDLE)
 			packages_tell(s, &s->cell->kernels[i]);
-	answer(p, installed(in, s));
+	json_t *message = in->refusal.kind ? refused(&in->refusal) : installed(in, s);
+
+	charge(p, began_ns);
+	answer(p, message);
 }
 
 static const struct install_ops ops = { .done = on_done };
@@ -187,6 +196,7 @@ static bool reaches(const struct sandbox *s, const char *host)
 
 static void begin(struct tools_port *p, const char *text, size_t len)
 {
+	uint64_t began_ns = kernel_share_clock();
 	json_t *m = schema_depth_ok(text, len, DEPTH_MAX) &&
 				    schema_values_ok(text, len, VALUES_MAX) ?
 			    json_alloc_load(text, len, JSON_REJECT_DUPLICATES, NULL) :
@@ -215,12 +225,11 @@ static void begin(struct tools_port *p, const char *text, size_t len)
 		p->install = install_begin(packages_of(p->sandbox), p->sandbox, p->sandbox->owner,
 					   &q, &ops, p, &why);
 	json_decref(m);
+	charge(p, began_ns);
 	if (p->install)
 		loop_mod(&p->client, EPOLLRDHUP);
-	else if (direct)
-		answer(p, json_pack("{s:b}", "direct", 1));
 	else
-		refuse(p, &why);
+		answer(p, direct ? json_pack("{s:b}", "direct", 1) : refused(&why));
 }
 
 static void on_client(struct watch *w, uint32_t events)
@@ -291,6 +300,7 @@ static void on_open(struct timer *t)
 	struct tools_port *p = t->arg;
 	struct err e = { 0 };
 
+	kernel_share_rested(&p->owing);
 	if (p->listener.fd >= 0)
 		(void)loop_add(loop_of(p), &p->listener, &e);
 	else
@@ -324,6 +334,7 @@ void tools_unlisten(struct sandbox *s)
 	if (p->job.id)
 		cell_forget(p->cell, &p->job);
 	end_client(p);
+	kernel_share_rested(&p->owing);
 	timer_cancel(&p->open);
 	loop_del(&p->listener);
 	p->listener.fd = foreign_close(p->listener.fd);
