@@ -7,6 +7,7 @@ test_contract.py has what it shares with the others. Tests with a Docker daemon 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -17,11 +18,15 @@ from pathlib import Path
 
 import pytest
 from docker_lib import IMAGE, Dockerd, why_not, with_image
+from package_lib import sdist, wheel
 from process import HANG, IS_ROOT, wait_until
 
+from caisson import _docker_pip
 from caisson._docker import check_abilities, check_socket, find_socket
+from caisson._docker_files import checked_answer
+from caisson._docker_look import look_python
 from caisson._docker_owner import OWNER
-from caisson.errors import DiskFull, ImageUnavailable, InvalidRequest, Misconfigured, ProtocolError, SandboxUnavailable
+from caisson.errors import DiskFull, ImageUnavailable, InvalidRequest, Misconfigured, PackageError, ProtocolError, SandboxUnavailable
 from caisson.session_config import VARIABLES, SandboxConfig
 from caisson.sessions import SessionManager
 
@@ -149,6 +154,61 @@ def test_daemons_that_lack_something(change, named):
     with pytest.raises(SandboxUnavailable, match=named) as e:
         check_abilities({**info, **change})
     assert e.value.hint
+
+
+# ---- packages: pip of this machine gets them ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """A directory in which pip looks for packages, and nowhere else."""
+    where = tmp_path / "shelf"
+    where.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(where))
+    return where
+
+
+async def pip(tmp_path, *requirements):
+    into = tmp_path / "tree"
+    into.mkdir(exist_ok=True)
+    await _docker_pip.install(requirements, look_python(""), into)
+    return {f.name for f in into.glob("*.py")}
+
+
+async def test_no_package_is_built_on_this_machine(shelf, tmp_path):
+    """A wheel names the address of another package: one that has to be built, one that is a wheel, one in a repository."""
+    ran = tmp_path / "ran"
+    source = sdist(tmp_path, "builder", "open(%r, 'w').close()" % str(ran))
+    other = wheel(tmp_path, "other")
+    wheel(shelf, "honest")
+    wheel(shelf, "top", requires=["honest>=1"])
+    assert await pip(tmp_path, "top") == {"top.py", "honest.py"}
+    sdist(shelf, "unbuilt")
+    with pytest.raises(PackageError):
+        await pip(tmp_path, "unbuilt")
+    for name, address in (("a", source.as_uri()), ("b", other.as_uri()), ("c", "git+https://127.0.0.1:1/x")):
+        wheel(shelf, name, requires=["%s @ %s" % ("other" if name == "b" else "builder", address)])
+        with pytest.raises(PackageError, match="requires another one from an address"):
+            await pip(tmp_path, name)
+        assert not ran.exists(), "RAN: a build, on this machine"
+
+
+def answer_of_python(**change):
+    return json.dumps({"answer": {**look_python(""), **change}}).encode()
+
+
+def test_a_forged_description_of_the_python():
+    """Code in the container can reach the program that describes its python: the description becomes a command line."""
+    own = look_python("")
+    assert checked_answer("python", "", answer_of_python()) == own
+    assert _docker_pip._tags(own)
+    for libc in ("glibc 2.999999999", "glibc 2.x", "glibc"):
+        assert len(_docker_pip._tags({**own, "libc": libc})) < 3000
+    for change in ({"libc": 2}, {"libc": "x" * 1000}, {"markers": {**own["markers"], "platform_machine": "x" * 1000}},
+                   {"markers": {**own["markers"], "platform_machine": "a\0b"}}, {"markers": {**own["markers"], **{"m%d" % i: "" for i in range(99)}}}):
+        with pytest.raises(ProtocolError):
+            checked_answer("python", "", answer_of_python(**change))
 
 
 # ---- containers --------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ ANSWERS: Dict[str, Callable[[Any], bool]] = {
     "place": lambda a: _is_list(a, 2) and all(isinstance(part, str) for part in a),
     "list": lambda a: _is_list(a)
     and all(_is_list(e, 3) and isinstance(e[0], str) and isinstance(e[1], str) and type(e[2]) is int for e in a),
-    "python": lambda a: isinstance(a, dict) and set(a) == {"libc", "markers"} and _are_markers(a["markers"]),
+    "python": lambda a: isinstance(a, dict) and set(a) == {"libc", "markers"} and _is_short(a["libc"] or "") and _are_markers(a["markers"]),
 }
 FILE_ERRORS = {
     "ENOENT": (NoSuchFile, "no_such_file"),
@@ -58,7 +58,12 @@ def _is_list(value: Any, length: Optional[int] = None) -> bool:
 
 def _are_markers(value: Any) -> bool:
     needed = {"platform_machine", "python_version", "python_full_version", "implementation_name"}
-    return isinstance(value, dict) and needed <= set(value) and all(isinstance(text, str) for text in value.values())
+    return isinstance(value, dict) and len(value) <= 20 and needed <= set(value) and all(_is_short(text) for text in value.values())
+
+
+def _is_short(value: Any) -> bool:
+    """A text for a command line."""
+    return isinstance(value, str) and len(value) <= 200 and value.isprintable()
 
 
 def refused_file(path: str, error: RequestRefused) -> RequestRefused:

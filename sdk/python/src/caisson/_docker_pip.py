@@ -2,8 +2,9 @@
 """_docker_pip.py - Packages for a container without a network: a pip of this machine gets them, for the container's python.
 
 The names come from an agent, so they are names with versions and nothing else: no option, no address, no path. Only wheels are
-installed, which pip unpacks without running any code of a package. The index, its credentials and a proxy are those of pip's own
-configuration on this machine.
+installed, which pip unpacks without running any code of a package. A wheel may require another package from an address, which pip
+would fetch from there, and build on this machine if it is no wheel: such a requirement is an error. The index, its credentials and a
+proxy are those of pip's own configuration on this machine.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from .errors import PackageConflict, PackageError, PackageNotFound, PackagesUnavailable
 
@@ -26,12 +27,21 @@ _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VERSION = r"(?:===?|~=|!=|<=?|>=?)\s*[A-Za-z0-9.*+!_-]+"
 REQUIREMENT = re.compile(rf"{_PART}(?:\[{_PART}(?:\s*,\s*{_PART})*\])?(?:\s*{_VERSION}(?:\s*,\s*{_VERSION})*)?")
 
-# pip judges the conditions of dependencies (PEP 508) by the python that runs it: give it the variables of the other one.
+# pip judges the conditions of dependencies (PEP 508) by the python that runs it: give it the variables of the other one. And its
+# --only-binary is for files of the index: refuse "NAME @ ADDRESS" where pip parses requirements.
 RUN = """
 import json, sys
+from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging import markers
+from pip._vendor.packaging.requirements import Requirement
 own, other = markers.default_environment, json.loads(sys.argv.pop(1))
 markers.default_environment = lambda: {**own(), **other}
+parse = Requirement.__init__
+def refuse_address(self, text):
+    parse(self, text)
+    if self.url:
+        raise InstallationError("a package requires another one from an address, and only the index is asked: %s" % text)
+Requirement.__init__ = refuse_address
 from pip._internal.cli.main import main
 sys.exit(main())
 """
@@ -110,10 +120,9 @@ def _tags(target: Mapping[str, Any]) -> List[str]:
     """pip's options for wheels of that python: its version, and the platforms that its C library has."""
     markers: Dict[str, str] = target["markers"]
     machine, version = markers["platform_machine"], markers["python_version"].replace(".", "")
-    libc: Optional[str] = target["libc"]
-    if libc and libc.startswith("glibc 2."):
-        newest = int(re.match(r"\d+", libc[len("glibc 2.") :]).group())  # type: ignore[union-attr]
-        platforms = [f"manylinux_2_{n}_{machine}" for n in range(newest, 4, -1)]
+    glibc = re.match(r"glibc 2\.(\d{1,3})\b", target["libc"] or "")
+    if glibc:
+        platforms = [f"manylinux_2_{n}_{machine}" for n in range(int(glibc[1]), 4, -1)]
         platforms += [f"{name}_{machine}" for name in ("manylinux2014", "manylinux2010", "manylinux1")]
     else:
         platforms = [f"musllinux_1_{n}_{machine}" for n in (2, 1)]
