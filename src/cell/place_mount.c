@@ -12,6 +12,10 @@
  * process listens on. An overlay takes two lowers: the other is empty. Files that the host replaces
  * or removes after the cell has looked at them are seen as they were.
  *
+ * A plain directory (packages, the daemon's programs) is the same one in every cell. A lock or a
+ * watch on its inodes would be seen by all, and show when another cell starts python. So it is
+ * covered by a view of itself, as /usr is (root_host.c), with the empty /sys as the second lower.
+ *
  * Where only parts are writable, each of them is cloned from the mount while that is writable, and
  * put upon itself when it is not any more: a mount point can be neither renamed nor removed, and
  * nothing can be linked or moved from one mount to another.
@@ -19,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,6 +84,19 @@ static int place_overlay(const struct plan *p, int root, const char *dst, int tr
 	return TAKE_FD(merged);
 }
 
+/* Where the Linux kernel refuses it, the directory is bound as it is; the receipt's mounts show
+ * which was done. */
+static void cover_plain(int root, const char *dst)
+{
+	char lower[CELL_DST_MAX + sizeof(":sys")];
+
+	(void)snprintf(lower, sizeof(lower), "%s:sys", dst);
+	_fd_ int own = fchdir(root) < 0 ? -1 : mnt_view(lower);
+
+	if (own >= 0)
+		(void)mnt_place(own, root, dst, true);
+}
+
 /* ---- parts --------------------------------------------------------------------------------- */
 
 /* A directory that is missing in a copy on write is made, and is the agent's. */
@@ -132,6 +150,8 @@ int place_mount(const struct plan *p, uint32_t i, int root, int tree)
 			return -1;
 	} else if (mnt_place(tree, root, m->dst, m->is_dir) < 0) {
 		return -1;
+	} else if (m->flags == CELL_MOUNT_PLAIN && m->is_dir) {
+		cover_plain(root, m->dst);
 	}
 	if (m->flags & CELL_MOUNT_PROTECT && protect_cover(root, m->dst) < 0)
 		return -1;

@@ -104,6 +104,36 @@ def test_channels_between_sandboxes(pair, stopped_by):
     stopped_by("ipc, network, pid, mount namespaces; inodes of its own", "seccomp")
 
 
+WATCH = """
+import ctypes, fcntl, os
+libc, paths = ctypes.CDLL(None), ('/packages/tools', '/packages/tools/lib', '/packages/tools/lib/pip', '/packages/tools/bin', '/packages/tools/bin/pip')
+w = libc.inotify_init1(0o4000)
+added = [libc.inotify_add_watch(w, p.encode(), 0xfff) for p in paths]
+def seen():
+    try: return len(os.read(w, 1 << 16))
+    except BlockingIOError: return 0
+locks = [os.open(p, os.O_RDONLY) for p in paths]
+def lock():
+    try: [fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB) for f in locks]
+    except BlockingIOError: return False
+    return True
+"""
+
+
+@quick
+def test_the_daemons_programs_tell_nothing_of_others(pair, stopped_by):
+    """Every python of every sandbox looks at /packages/tools/lib, and every pip is /packages/tools/bin/pip: a watch or a lock there shows its own sandbox alone."""
+    spy, victim = pair
+    for box in pair:
+        landed("False" not in box.execute(WATCH + "print(min(added) > 0)")["stdout"], "the programs are there, and can be watched")
+    landed(spy.execute("seen(); import subprocess; subprocess.run(['pip', '--version'], capture_output=True); print(seen() > 0)")["stdout"] == "True\n", "its own pip is seen")
+    spy.execute("while seen(): pass")
+    victim.shell("pip --version; python3 -c 1; ls -R /packages/tools")
+    assert spy.execute("print(seen())")["stdout"] == "0\n", "READ: what another sandbox runs"
+    assert spy.execute("print(lock())")["stdout"] == "True\n" and victim.execute("print(lock())")["stdout"] == "True\n", "a lock of another sandbox"
+    stopped_by("inodes of its own")
+
+
 @quick
 def test_channels_with_the_host(pair, stopped_by):
     """Locks of the host on files of /usr and /etc and on devices are not visible in a sandbox, nor are its opens; and the host does not see those of a sandbox."""
