@@ -217,6 +217,21 @@ def test_ceilings_of_sandboxes_are_not_those_of_the_fetcher(tmp_path):
         i.close()
 
 
+def test_a_daemon_without_cgroups(tmp_path):
+    """As an ordinary user starts it: the fetcher must not ask for the end of a whole cell, which takes a cgroup."""
+    files = tmp_path / "files"
+    files.mkdir()
+    wheel(files, "zeta")
+    i = Index(tmp_path, files, "--without", "cgroup")
+    try:
+        with Box(i.daemon) as box:
+            r = box.post("/packages", {"packages": ["zeta"]})
+            assert r.status == 200 and [p["name"] for p in r.json["packages"]] == ["zeta"], r
+            assert says(i.daemon, "import zeta; print(zeta.VERSION)", session_id=box.name) == "1.0"
+    finally:
+        i.close()
+
+
 def test_the_last_wish_holds_also_for_a_version_that_was_there(tmp_path):
     """Upgrade, then downgrade: the imported version is that of the answer, and the sandbox can continue from there."""
     files = tmp_path / "files"

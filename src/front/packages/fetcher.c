@@ -95,7 +95,9 @@ static void make_spec(const struct install *in, struct sandbox_spec *ret)
 	l = &ret->limits;
 	l->disk_bytes = 2 * packages->daemon->config.package_size + 256 * MIB;
 	l->memory_bytes = l->disk_bytes + l->disk_bytes / 7 + GIB; /* cell_layer_bytes() */
-	l->oom = CELL_OOM_CELL; /* there is nothing in it to keep */
+	/* There is nothing in it to keep. It takes a cgroup. */
+	if (!(packages->sandboxes->cells->spec.without & CELL_WITHOUT_CGROUP))
+		l->oom = CELL_OOM_CELL;
 	l->inodes = 500000;
 	l->pids = 256;
 	l->cpu_milli = l->cpu_milli < 2000 ? 2000 : l->cpu_milli;
