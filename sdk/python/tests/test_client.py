@@ -139,6 +139,16 @@ def test_refused_specs_name_the_field(client, fields, field):
     assert e.value.field.startswith(field) and e.value.message and e.value.request_id
 
 
+def test_a_text_is_not_a_list(client, box):
+    """Not a list of its letters: exec("ls", "-l") ran `ls - l`."""
+    for field, call in (("args", lambda: box.exec("ls", "-l")), ("args", lambda: box.stream_exec("ls", "-l").__enter__()),
+                        ("args", lambda: box.processes.start("ls", "-l")), ("egress", lambda: box.egress.set("pypi.org")),
+                        ("egress", lambda: client.create(egress="pypi.org")), ("mounts", lambda: client.create(mounts="/data"))):
+        with pytest.raises(caisson.InvalidRequest, match="array of strings, not a string") as e:
+            call()
+        assert e.value.field == field
+
+
 def test_no_mounts_is_not_all_mounts():
     assert caisson.SandboxSpec("x", mounts=()).to_json()["mounts"] == [] and "mounts" not in caisson.SandboxSpec("x").to_json()
 

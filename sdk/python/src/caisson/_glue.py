@@ -7,7 +7,7 @@ import asyncio
 import math
 import os
 import time
-from typing import Any, BinaryIO, Iterator, Mapping, Optional, Union
+from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Optional, Union
 
 from .types import Event
 
@@ -28,6 +28,11 @@ def whole_seconds(timeout: Optional[float]) -> Optional[int]:
 def given(**members: Any) -> dict[str, Any]:
     """The members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def listed(values: Iterable[str]) -> Any:
+    """The values as a list. A single text stays one, which the daemon refuses by name; as a list it would be its letters."""
+    return values if isinstance(values, str) else list(values)
 
 
 def pieces(f: BinaryIO) -> Iterator[bytes]:

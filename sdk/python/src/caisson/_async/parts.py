@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Iterable, List, Optional, Sequence
 
-from .._glue import given
+from .._glue import given, listed
 from .._http_async import AsyncTransport
 from .._wire import segment
 from ..records import ExecutionInfo, Installed, Match, Net, Output, Package, Port
@@ -69,7 +69,7 @@ class AsyncEgress:
 
     async def set(self, hosts: Iterable[str]) -> List[str]:
         """Allow these hosts and no others from now on. Connections that the list does not allow are closed."""
-        answer = await self._transport.request("PUT", self._base + "/egress", json={"egress": list(hosts)})
+        answer = await self._transport.request("PUT", self._base + "/egress", json={"egress": listed(hosts)})
         return list_of(answer.json())
 
     async def net(self) -> Net:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from typing import AsyncIterator, List, Mapping, Optional, Sequence, Union
 
-from .._glue import as_bytes, asleep, given
+from .._glue import as_bytes, asleep, given, listed
 from .._http_async import AsyncTransport, Response
 from .._wire import segment
 from ..records import Output, ProcessInfo
@@ -133,7 +133,7 @@ class AsyncProcesses:
         """Start a program. stdin=True keeps its input open for write(); pty=True runs it on a terminal."""
         body = given(
             cmd=cmd,
-            args=list(args),
+            args=listed(args),
             env=dict(env) if env else None,
             cwd=cwd,
             stdin=stdin or None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-from .._glue import given, whole_seconds
+from .._glue import given, listed, whole_seconds
 from .._http_async import AsyncTransport
 from .._wire import segment
 from ..abstract import SandboxHandle
@@ -194,8 +194,8 @@ class AsyncSandbox(SandboxHandle):
         cwd: Optional[str],
         stdin: Optional[str],
     ) -> Mapping[str, Any]:
-        listed = list(args) if args is not None else None
-        return given(cmd=cmd, args=listed, timeout=timeout, env=dict(env) if env else None, cwd=cwd, stdin=stdin)
+        words = listed(args) if args is not None else None
+        return given(cmd=cmd, args=words, timeout=timeout, env=dict(env) if env else None, cwd=cwd, stdin=stdin)
 
     @staticmethod
     def _shell_body(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Iterable, List, Optional, Sequence
 
-from .._glue import given
+from .._glue import given, listed
 from .._http import Transport
 from .._wire import segment
 from ..records import ExecutionInfo, Installed, Match, Net, Output, Package, Port
@@ -70,7 +70,7 @@ class Egress:
 
     def set(self, hosts: Iterable[str]) -> List[str]:
         """Allow these hosts and no others from now on. Connections that the list does not allow are closed."""
-        answer = self._transport.request("PUT", self._base + "/egress", json={"egress": list(hosts)})
+        answer = self._transport.request("PUT", self._base + "/egress", json={"egress": listed(hosts)})
         return list_of(answer.json())
 
     def net(self) -> Net:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
-from .._glue import as_bytes, given, sleep
+from .._glue import as_bytes, given, listed, sleep
 from .._http import Response, Transport
 from .._wire import segment
 from ..records import Output, ProcessInfo
@@ -134,7 +134,7 @@ class Processes:
         """Start a program. stdin=True keeps its input open for write(); pty=True runs it on a terminal."""
         body = given(
             cmd=cmd,
-            args=list(args),
+            args=listed(args),
             env=dict(env) if env else None,
             cwd=cwd,
             stdin=stdin or None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-from .._glue import given, whole_seconds
+from .._glue import given, listed, whole_seconds
 from .._http import Transport
 from .._wire import segment
 from ..errors import NotFound
@@ -194,8 +194,8 @@ class Sandbox:
         cwd: Optional[str],
         stdin: Optional[str],
     ) -> Mapping[str, Any]:
-        listed = list(args) if args is not None else None
-        return given(cmd=cmd, args=listed, timeout=timeout, env=dict(env) if env else None, cwd=cwd, stdin=stdin)
+        words = listed(args) if args is not None else None
+        return given(cmd=cmd, args=words, timeout=timeout, env=dict(env) if env else None, cwd=cwd, stdin=stdin)
 
     @staticmethod
     def _shell_body(
