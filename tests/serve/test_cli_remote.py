@@ -439,6 +439,21 @@ def test_copy_problems(cli, box, tmp_path):
     assert r.code == 125
 
 
+def test_copy_of_more_than_there_is_room_for(cli, tmp_path):
+    """The remedy of the daemon, in the words of the command; not only its log has one."""
+    name = unique("small")
+    large = tmp_path / "large"
+    with open(large, "wb") as f:
+        f.truncate(100 << 20)
+    cli.ok("create", name, "--memory", "64M")
+    try:
+        r = cli("cp", str(large), name + ":")
+        assert r.code == 1
+        one_line(r, "100 MiB", "56 MiB", "more --memory")
+    finally:
+        cli.ok("rm", name)
+
+
 # ---- logs, top --------------------------------------------------------------------------------------------
 
 
