@@ -199,7 +199,10 @@ int init_explain(const struct init_failed *f, const char *program, const char *c
 	uint32_t stage = f->stage < INIT_STAGE_MAX_ ? f->stage : (uint32_t)INIT_STAGE_REQUEST;
 
 	if (stage == INIT_STAGE_EXEC && (f->error == ENOENT || f->error == ENOTDIR)) {
-		(void)err_say(e, -f->error, "%s: not found in the cell", program);
+		(void)err_say(e, -f->error, "%s: not found in the cell%s", program,
+			      strchr(program, ' ') ?
+				      "; give a program and its arguments separately" :
+				      "");
 		return EXIT_NOT_FOUND;
 	}
 	if (stage == INIT_STAGE_EXEC && f->error != E2BIG) {

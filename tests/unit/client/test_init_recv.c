@@ -164,4 +164,8 @@ TEST(explain)
 		assert_int_equal(err.code, rows[i].code);
 		assert_non_null(strstr(err.msg, rows[i].part));
 	}
+	struct init_failed missing = { INIT_STAGE_EXEC, ENOENT };
+
+	assert_int_equal(init_explain(&missing, "ls -l", "/", &err), 127);
+	assert_non_null(strstr(err.msg, "ls -l: not found in the cell; give a program and its"));
 }
