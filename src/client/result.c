@@ -76,7 +76,9 @@ __attribute__((format(printf, 2, 3))) static void hint(struct result *r, const c
 /* How to raise a limit: by an option of the command, or by the daemon's API. */
 static const char *more_of(const struct outcome *o, enum result_cause c)
 {
-#define OF_SANDBOX(field) "make a sandbox with more " field " (create_sandbox, POST /v1/sandboxes)"
+#define OF_SANDBOX(field)                                                                          \
+	"make a sandbox with more " field                                                          \
+	" (POST /v1/sandboxes, or create_sandbox if it is offered)"
 	static const char *const options[CAUSE_MAX_] = {
 		[CAUSE_MEMORY] = "raise --memory",     [CAUSE_CPU] = "raise --cpu-time",
 		[CAUSE_WALL] = "raise --timeout",      [CAUSE_DISK] = "raise --disk",

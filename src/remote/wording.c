@@ -19,9 +19,9 @@
 static const struct {
 	const char *api, *command;
 } phrases[] = {
-	{ "(create_sandbox, POST /v1/sandboxes, PUT /v1/sandboxes/NAME/egress)",
+	{ "(POST /v1/sandboxes, PUT /v1/sandboxes/NAME/egress, or create_sandbox if it is offered)",
 	  "('caisson create NAME --egress HOST', 'caisson net NAME --egress HOST')" },
-	{ "(create_sandbox, POST /v1/sandboxes)", "('caisson create')" },
+	{ "(POST /v1/sandboxes, or create_sandbox if it is offered)", "('caisson create')" },
 	{ "see GET /v1/sandboxes/{name}/executions; ", "" },
 	{ "see GET /v1/sandboxes/{name}/processes; ", "" },
 	{ "see GET /v1/sandboxes", "'caisson ps -a' lists them" },

@@ -100,6 +100,17 @@ def test_error_has_cause_and_hint(client):
     assert "--" not in r["structuredContent"]["hint"]  # there are no options over a wire
 
 
+def test_a_remedy_takes_nothing_that_is_not_there(client, session):
+    """create_sandbox is no tool of the default, and no tool has a field for standard input."""
+    names = {t["name"] for t in client.call("tools/list")["tools"]}
+    assert "create_sandbox" not in names
+    for code in ("b'x' * (4 << 30)", "import urllib.request as r; r.urlopen('https://example.com')"):
+        text = client.tool("execute_code", session_id=session, code=code)["content"][0]["text"]
+        assert "create_sandbox if it is offered" in text, text
+    text = client.tool("execute_code", session_id=session, code="input()")["content"][0]["text"]
+    assert "write the answer into the code" in text, text
+
+
 def test_lost_state_is_reported(client, session):
     client.tool("execute_code", session_id=session, language="python", code="x = 1")
     r = client.tool("execute_code", session_id=session, language="python", code="import os; os._exit(3)")

@@ -147,8 +147,8 @@ static void guess(const struct sandbox *s, char *text, size_t size)
 	else
 		(void)snprintf(text, size,
 			       "this looks like a connection that egress denies: the sandbox "
-			       "reaches no host; name hosts in egress (create_sandbox, POST "
-			       "/v1/sandboxes, PUT /v1/sandboxes/NAME/egress)%s",
+			       "reaches no host; name hosts in egress (POST /v1/sandboxes, PUT "
+			       "/v1/sandboxes/NAME/egress, or create_sandbox if it is offered)%s",
 			       index ? "; pip install and npm install need none" : "");
 }
 

@@ -149,8 +149,8 @@ void execution_asks(struct execution *x, struct kernel *s, const json_t *m)
 	} else {
 		execution_answer_input(
 			s, id, NULL, 0,
-			"input() has nobody to ask here: pass the text as \"stdin\" with the "
-			"request, or use the WebSocket",
+			"input() has nobody to ask here: write the answer into the code, or send "
+			"it as standard input (\"stdin\" of /execute, caisson run -i)",
 			false);
 	}
 }
