@@ -395,7 +395,8 @@ int remote_cp(struct session *s)
 	struct sandbox_path from, to;
 	struct copied done = { 0 };
 	int r = copy_sides(s, &from, &to,
-			   "one side must be here: copy out of the one sandbox first",
+			   "one side must be on this machine: copy out of the first sandbox, then "
+			   "into the second",
 			   "neither side is in a sandbox: NAME:PATH names one");
 
 	if (r == 0)

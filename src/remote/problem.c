@@ -83,7 +83,8 @@ static void own_hint(struct problem *p)
 	else if (strcmp(p->code, "no_such_sandbox") == 0)
 		problem_hint(
 			p,
-			"'caisson ps -a' lists those there are; 'caisson create NAME' makes one");
+			"'caisson ps -a' lists those there are, 'caisson create NAME' makes one; a "
+			"sandbox that was idle for too long has ended");
 	else if (strcmp(p->code, "sandbox_stopped") == 0)
 		problem_hint(p, "'caisson rm NAME' frees the name, then 'caisson create NAME'");
 	else if (p->status == 404 && strcmp(p->code, "not_found") == 0)

@@ -26,9 +26,9 @@ static const struct verb verbs[] = {
 	  "NAME:PATH; a relative PATH is below /workspace. '-' is standard input or output.\n",
 	  2, 2, false, remote_cp },
 	{ "create", OPT_CREATE, "create [NAME] [OPTIONS]",
-	  "Makes a sandbox that keeps files and variables under NAME until it is removed, and\n"
-	  "prints its name. Succeeds if the sandbox exists with the same options. Without NAME it\n"
-	  "gets a new one.\n",
+	  "Makes a sandbox that keeps files and variables under NAME until it is removed or was\n"
+	  "idle for too long (--idle), and prints its name. Succeeds if the sandbox exists with\n"
+	  "the same options. Without NAME it gets a new one.\n",
 	  0, 1, true, remote_create },
 	{ "exec", OPT_EXEC, "exec --name NAME [OPTIONS] -- PROGRAM [ARGS...]",
 	  "Runs a program in a sandbox, without a shell. Its output arrives while it runs, byte\n"

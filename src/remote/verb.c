@@ -24,7 +24,7 @@ static int check(const struct verb *v, const struct remote_options *o, struct er
 {
 	if (o->n_rest < v->min || (v->max >= 0 && o->n_rest > v->max))
 		return err_say(e, -EINVAL, "%s: caisson %s ('%s --help' says more)",
-			       o->n_rest < v->min ? "something is missing" : "too many arguments",
+			       o->n_rest < v->min ? "an argument is missing" : "too many arguments",
 			       v->usage, o->command);
 	return v->named && o->n_rest > 0 ? sandbox_name_check(o->rest[0], e) : 0;
 }

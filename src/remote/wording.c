@@ -28,6 +28,8 @@ static const struct {
 	{ "see GET /sessions", "'caisson ps -a' lists them" },
 	{ "see GET /v1/workspaces", "'caisson workspace ls' lists them" },
 	{ "POST /v1/workspaces", "caisson workspace create NAME" },
+	{ "make the sandbox with {\"workspace\": {\"name\": ..., \"mode\": \"cow\"}}",
+	  "'caisson create NAME --workspace WORKSPACE' makes one with a copy" },
 	{ "GET /v1/workspaces/{name} says", "'caisson workspace ls' says" },
 	{ "GET /v1/approvals lists them", "'caisson approve' lists them" },
 	{ "GET /v1/approvals", "caisson approve" },

@@ -7,12 +7,15 @@
  * come from code that nobody has read, and new files are committed as any other change, as a whole
  * or not at all.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/near.h"
+#include "client/fail.h"
 #include "remote/copy.h"
 #include "remote/list.h"
 #include "remote/verb.h"
@@ -211,5 +214,13 @@ int workspace_main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return session_run(&verbs[i], argc - 1, argv + 1);
-	return help(stderr);
+	struct near n = near_word(argv[1], strlen(argv[1]));
+	struct err e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		near_try(&n, verbs[i].name);
+	(void)err_say(&e, -EINVAL,
+		      "unknown verb 'workspace %.60s'%s 'caisson workspace --help' lists them",
+		      argv[1], near_hint(&n));
+	return verb_fail(&e, 0, EXIT_OURS);
 }

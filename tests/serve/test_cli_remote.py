@@ -427,7 +427,7 @@ def test_copy_out_can_do_no_harm(cli, box, tmp_path):
 
 
 def test_copy_problems(cli, box, tmp_path):
-    cases = [(["cp", "a", "b"], 125, "NAME:PATH"), (["cp", box + ":a", box + ":b"], 125, "one side must be here"),
+    cases = [(["cp", "a", "b"], 125, "NAME:PATH"), (["cp", box + ":a", box + ":b"], 125, "one side must be on this machine"),
              (["cp", box + ":nofile", "-"], 5, "no such file"), (["cp", str(tmp_path / "no"), box + ":"], 125, "No such file"),
              (["cp", box + ":/etc/hostname", "/nonexistent/x"], 125, "/nonexistent/x"), (["cp", "a b:c", "d"], 125, "./a b:c"),
              (["cp", "-", box + ":"], 125, "no name of its own")]
@@ -506,8 +506,9 @@ def test_top_once(cli, box):
 def test_wrong_use(cli):
     cases = [(["create", "a", "b"], "too many"), (["create", "a/b"], "invalid sandbox name"),
              (["create", "x", "--memory", "1.5"], "--memory"), (["create", "x", "--memory", "100K"], "whole number of MiB"),
-             (["ps", "x"], "too many"), (["ps", "--nonsense"], "unknown option"), (["rm"], "something is missing"),
-             (["exec", "--name", "x"], "something is missing"), (["run", "--name", "x"], "nothing to run"),
+             (["ps", "x"], "too many"), (["ps", "--nonsense"], "unknown option"), (["rm"], "an argument is missing"),
+             (["workspace", "dif", "x"], "did you mean 'diff'?"), (["workspace", "nonsense"], "'caisson workspace --help'"),
+             (["exec", "--name", "x"], "an argument is missing"), (["run", "--name", "x"], "nothing to run"),
              (["run", "--name", "a b", "1"], "invalid sandbox name"),
              (["shell", "x", "ls"], "-- ls"), (["port", "x", "0"], "PORT"), (["ps", "--url", "ftp://x"], "--url"),
              (["ps", "--url", "http://u:p@x"], "--token-file"), (["stop", "--grace", "soon", "x"], "--grace")]
@@ -532,7 +533,8 @@ def test_errors_speak_of_commands_and_name_the_thing(cli, box, tmp_path):
             (["create", gone, "--memory", "1"], 125, ["a number without a unit", "bytes"]), (["create", gone, "--memory", "1M"], 7, ["--memory in MiB must be between 16 and"]),
             (["create", gone, "--memory", "900T"], 7, ["--memory in MiB"]), (["create", gone, "--memory", "1023G"], 7, ["this machine has less memory: ", " MiB"]),
             (["create", gone, "--workspace", "none-such"], 5, ["'none-such'", "caisson workspace create NAME"]), (["create", gone, "--image", "no:1"], 7, ["caisson image pull"]),
-            (["workspace", "rm", "none-such"], 5, ["'none-such'", "caisson workspace ls"]), (["port", box, "9", "--close"], 5, ["port 9", "'caisson port NAME PORT'"]),
+            (["workspace", "rm", "none-such"], 5, ["'none-such'", "caisson workspace ls"]),
+            (["workspace", "diff", box], 6, ["has no workspace", "caisson create NAME --workspace"]), (["logs", gone], 5, ["idle for too long"]), (["port", box, "9", "--close"], 5, ["port 9", "'caisson port NAME PORT'"]),
             (["run", "--name", box, "bytearray(1 << 31)"], 137, ["more --memory ('caisson create')"]),
             (["run", "--name", box, "import socket; socket.create_connection(('example.org', 80))"], 1, ["'caisson net NAME --egress HOST'"])):
         r = cli(*args)

@@ -327,7 +327,8 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 		reply_error(
 			x, 409, "not_copy_on_write", "name",
 			"make the sandbox with {\"workspace\": {\"name\": ..., \"mode\": \"cow\"}}",
-			u->name[0] ? "its workspace is mounted %s" : "it has no workspace%.0s",
+			u->name[0] ? "its workspace is mounted %s" :
+				     "the sandbox has no workspace%.0s",
 			workspace_mode_name(u->mode));
 	else
 		return true;
