@@ -310,9 +310,9 @@ static void hint_at_network(const struct job *job, struct result *r)
 		return;
 	(void)snprintf(
 		r->hint, sizeof(r->hint),
-		"this looks like a connection: a fresh cell reaches no host; a sandbox of a "
-		"daemon reaches those that it names: 'caisson create NAME --egress HOST', then "
-		"'caisson run --name NAME'");
+		"this looks like a connection that a fresh cell denies: it reaches no host; a "
+		"sandbox of a daemon reaches the hosts that it names: 'caisson create NAME "
+		"--egress HOST', then 'caisson run --name NAME'");
 }
 
 static int report(const struct run_options *o, const struct run_image *im, const struct job *job,

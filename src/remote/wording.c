@@ -39,6 +39,8 @@ static const struct {
 	{ "timeout_seconds when it is made, or POST /v1/sandboxes/{name}/extend before its expires_at",
 	  "--timeout of 'caisson create'" },
 	{ "PUT /v1/sandboxes/{name}/files", "caisson cp" },
+	{ "parents=true makes the missing directories above it",
+	  "'caisson exec --name NAME -- mkdir -p DIRECTORY' makes the missing directory" },
 	{ "'memory_mib'", "--memory in MiB" },
 	{ "'disk_mib'", "--disk in MiB" },
 	{ "'timeout_seconds'", "--timeout in seconds" },

@@ -527,7 +527,7 @@ def test_errors_speak_of_commands_and_name_the_thing(cli, box, tmp_path):
     for args, code, words in (
             (["cp", box + ":no.txt", here], 5, [box + ":no.txt: there is no such file"]), (["cp", here, box + ":x"], 125, [here + ": No such file"]),
             (["cp", box + ":no.txt", "/nonexistent/x"], 5, [box + ":no.txt"]), (["cp", "/etc/hostname", box + ":/etc/x"], 4, [box + ":/etc/x: "]),
-            (["cp", "/etc/hostname", box + ":/no/x"], 5, [box + ":/no/x"]),
+            (["cp", "/etc/hostname", box + ":/no/x"], 5, [box + ":/no/x", "mkdir -p"]),
             (["create", box, "--memory", "256M", "--label", "a=b"], 6, ["value of --memory, labels"]),
             (["create", "--name", gone], 125, ["caisson create NAME"]),
             (["create", gone, "--memory", "1"], 125, ["a number without a unit", "bytes"]), (["create", gone, "--memory", "1M"], 7, ["--memory in MiB must be between 16 and"]),

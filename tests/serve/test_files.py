@@ -140,7 +140,9 @@ def test_etag(box):
 
 
 def test_modes_and_parents(box):
-    assert error(put(box, "d/e/f", b"x")) == (404, "no_such_file", "path")
+    for r in (put(box, "d/e/f", b"x"), put(box, "d/e", archive({"f": b"x"}), "/tar"), box.post("/files/mkdir", {"path": "d/e"})):
+        assert error(r) == (404, "no_such_file", "path") and "parents=true" in r.error["hint"], r
+    assert "hint" not in get(box, "d/e/f").error, "nothing is made by reading"
     r = put(box, "d/e/f", b"x", parents=True, mode="750")
     assert r.status == 201 and r.json["mode"] == "750"
     put(box, "d/e/f", b"y")

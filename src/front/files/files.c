@@ -162,6 +162,9 @@ static int on_end(void *arg, const struct files_end *end, struct files_text wher
 	if (c->ops->feed && c->cell && (end->error == ENOSPC || end->error == ENOMEM))
 		file_no_room(end->error, end, c->q.length == FILES_TO_END ? 0 : c->q.length,
 			     c->q.limit, &c->cell->limits, &c->refusal);
+	if (end->error == ENOENT && !(c->q.flags & FILES_PARENTS) &&
+	    (c->q.op == FILES_WRITE || c->q.op == FILES_MKDIR || c->q.op == FILES_TAR_IN))
+		c->refusal.hint = "parents=true makes the missing directories above it";
 	if (end->error && c->q.op == FILES_MOVE)
 		c->refusal.field = where.len == strlen(c->to) &&
 						   memcmp(where.data, c->to, where.len) == 0 ?
