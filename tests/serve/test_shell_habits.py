@@ -5,6 +5,7 @@ Each installs from the daemon's index, or answers in one line; a name that canno
 tells that egress is denied.
 """
 import json
+import os
 import subprocess
 import time
 
@@ -151,6 +152,8 @@ def test_pip_lists_what_is_installed_and_what_the_image_has(index):
 @pytest.mark.parametrize("command, words", [
     ("apt-get update", "an image that has"),
     ("apt install -y jq", "an image that has"),
+    ("apt-get -y remove jq", "an image that has"),
+    ("apt purge jq", "an image that has"),
     ("uv add requests", "uv pip install"),
     ("npm view left-pad", "npm install"),
     ("npm ci", "npm install"),
@@ -162,6 +165,14 @@ def test_what_cannot_work_says_what_does(index, command, words):
         r = box.shell(command)
         assert r["exit_code"] == 1 and words in r["stderr"] and len(r["stderr"].splitlines()) == 1, r
         assert time.monotonic() - began < QUICK
+
+
+@pytest.mark.skipif(os.path.exists("/usr/bin/uv"), reason="this machine has uv")
+def test_an_image_without_uv_can_get_it(index):
+    """`uv pip install` works there, so the refusal of the others has to tell the difference."""
+    with Box(index.daemon) as box:
+        r = box.shell("uv venv")
+        assert r["exit_code"] == 127 and r["stderr"] == "uv: this image has no uv; 'pip install uv' installs it\n", r
 
 
 def test_nothing_waits_for_a_name_that_cannot_be_resolved(index):

@@ -127,7 +127,7 @@ def command(args):
             install([*args[:verb], *args[verb + 1:]])
         else:
             request([], index_of(args))
-            raise Refused("this sandbox has no network, and the daemon does only: pip install NAME")
+            raise Refused("needs a network, and this sandbox has none; the daemon installs packages: pip install NAME")
     except Local:
         return None
     except (Refused, OSError, ValueError) as exc:

@@ -28,10 +28,12 @@ find() {
 	IFS=$old
 }
 
-# run ARGUMENTS...: the image's program of this name.
+# run ARGUMENTS...: the image's program of this name, or an installed one.
 run() {
+	remedy=
+	[ "$name" != uv ] || remedy="; 'pip install uv' installs it"
 	find "$name"
-	[ -n "$found" ] || say "$name: this image has no $name" 127
+	[ -n "$found" ] || say "$name: this image has no $name$remedy" 127
 	exec "$found" "$@"
 }
 
@@ -87,16 +89,16 @@ uv:pip)
 	;;
 uv:add | uv:sync | uv:lock | uv:tool | uv:python | uvx:*)
 	online pypi.org "$@"
-	say "$name $verb: this sandbox has no network, and the daemon does only: uv pip install NAME, pip install NAME"
+	say "$name $verb: needs a network, and this sandbox has none; the daemon installs packages: uv pip install NAME, pip install NAME"
 	;;
 npm:install | npm:i | npm:in | npm:add | npm:ci | npm:clean-install | npm:exec | npm:x | npx:*)
 	with node "$tools/lib/npm.js" "$name" "$@"
 	;;
 npm:update | npm:up | npm:upgrade | npm:create | npm:view | npm:info | npm:show | npm:search | npm:outdated | npm:audit | npm:publish | npm:login | npm:ping)
 	online registry.npmjs.org "$@"
-	say "npm $verb: this sandbox has no network, and the daemon does only: npm install NAME, npx NAME"
+	say "npm $verb: needs a network, and this sandbox has none; the daemon installs packages: npm install NAME, npx NAME"
 	;;
-apt:install | apt:update | apt:upgrade | apt-get:install | apt-get:update | apt-get:upgrade | apt-get:dist-upgrade | apt:full-upgrade)
+apt*:install | apt*:reinstall | apt*:remove | apt*:purge | apt*:autoremove | apt*:update | apt*:upgrade | apt*:*-upgrade | apt*:build-dep)
 	say "$name $verb: a sandbox has no root and cannot change its system; use an image that has these programs, or pip install and npm install"
 	;;
 esac
