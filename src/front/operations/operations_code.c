@@ -139,7 +139,8 @@ const struct operation operation_run_shell_tool = {
 		   "or `refused` with an error. `Accept: text/event-stream` or "                   \
 		   "`application/x-ndjson` asks for the same.")
 #define TOOL_VERSION_FIELD                                                                         \
-	FIELD(IN_TOOL, STRING, "version", 1, 64, "As in 2.31.0; the newest when it is left out.")
+	FIELD(IN_TOOL, STRING, "version", 1, 64,                                                   \
+	      "As in 2.31.0; the image's or the newest when it is left out.")
 
 #define UPGRADE_FIELD                                                                              \
 	FLAG_FIELD(IN_BODY | IN_TOOL, "upgrade", "false",                                          \

@@ -46,7 +46,8 @@ const struct operation operation_exec = {
 	.name = "sandbox_exec",
 	.summary = "Run a program",
 	.description = "Runs beside whatever else runs in the sandbox. When it ends, what it "
-		       "started in its process group ends too.",
+		       "started in its process group ends too, as with `&` or `nohup`; "
+		       "/processes starts programs that stay.",
 	.fields = FIELDS(SANDBOX_PARAM, COMMAND_FIELDS, RUN_FIELDS),
 	.work = true,
 	.keyed = true,
@@ -55,7 +56,9 @@ const struct operation operation_exec = {
 const struct operation operation_shell = {
 	.name = "sandbox_shell",
 	.summary = "Run a shell script",
-	.description = "A fresh shell each time; nothing but files stays.",
+	.description =
+		"A fresh shell each time; nothing but files stays. Programs that the "
+		"script starts with `&` or `nohup` end with it; /processes starts programs that stay.",
 	.fields = FIELDS(SANDBOX_PARAM,
 			 FIELD(IN_BODY, STRING, "script", 1, CODE_CHARS_MAX,
 			       "For bash -c, or sh -c where there is no bash.", .required = true,
