@@ -573,6 +573,7 @@ def test_timeout_default_and_maximum(serve):
     assert d.execute("import time; time.sleep(60)", timeout=2)["cause"]["limit"] == 2000
     r = d.try_execute("1", timeout=4)
     assert (r.status, r.error["code"], r.error["field"]) == (422, "out_of_range", "timeout") and "3" in r.error["message"]
+    assert "--max-timeout" in r.error["hint"]
 
 
 def test_no_interrupt_reaches_the_next_execution(daemon):

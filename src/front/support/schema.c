@@ -294,8 +294,12 @@ static bool check_number(const json_t *v, const struct field *f, struct schema_e
 
 	if (!bounded(f) || (n >= f->min && n <= field_max(f)))
 		return true;
-	return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
-		    "'%s' must be between %.15g and %.15g", f->name, f->min, field_max(f));
+	(void)fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+		   "'%s' must be between %.15g and %.15g", f->name, f->min, field_max(f));
+	if (f->daemon_timeout && n > f->min)
+		hint(e, "do less at once; the operator of the daemon sets the longest time "
+			"(--max-timeout)");
+	return false;
 }
 
 static bool check_size(size_t n, const struct field *f, struct schema_error *e)
