@@ -18,6 +18,7 @@
 #include "base/near.h"
 
 #define VARIABLE_MAX 64
+#define HELP_COLUMNS 26 /* of an option and its value; a longer one has a line of its own */
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
@@ -333,7 +334,11 @@ void options_help(const struct options *p, unsigned int section, FILE *out)
 			       aliases    ? "    " :
 					    "",
 			       row->name, row->value ? " " : "", row->value ? row->value : "");
-		(void)fprintf(out, "  %-26s %s%s%s%s\n", left, row->help, shown ? " (" : "",
+		if (strlen(left) > HELP_COLUMNS)
+			(void)fprintf(out, "  %s\n  %-*s", left, HELP_COLUMNS, "");
+		else
+			(void)fprintf(out, "  %-*s", HELP_COLUMNS, left);
+		(void)fprintf(out, " %s%s%s%s\n", row->help, shown ? " (" : "",
 			      shown ? row->initial : "", shown ? ")" : "");
 	}
 }

@@ -54,6 +54,8 @@ static const struct option_row rows[] = {
 	{ "--max-parts", NULL, "A,B", OPTION_COMMAS, AT(parts), .env = true, .max = 3,
 	  .initial = "x", .help = "parts" },
 	{ "--length", NULL, "TEXT", OPTION_CUSTOM, 0, .set = set_length, .help = "a length" },
+	{ "--length-of", NULL, "NAME[:MODE]", OPTION_CUSTOM, 0, .set = set_length,
+	  .help = "in its column" },
 	{ "--two", NULL, NULL, OPTION_FLAG, AT(flag), .verbs = TWO, .section = 1, .help = "2nd" },
 	{ "--other", NULL, NULL, OPTION_FLAG, AT(flag), .verbs = OTHER, .help = "elsewhere" },
 };
@@ -236,6 +238,8 @@ TEST(help_text, NULL, teardown)
 	assert_non_null(strstr(text, "  -f, --flag                 a flag\n"));
 	assert_non_null(strstr(text, "      --number N             a number (5)\n"));
 	assert_non_null(strstr(text, "      --turn                 a switch\n"));
+	assert_non_null(strstr(text, "      --length-of NAME[:MODE]\n"
+				     "                             in its column\n"));
 	assert_null(strstr(text, "--two"));
 	assert_null(strstr(text, "--other"));
 	free(text);
