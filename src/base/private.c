@@ -32,7 +32,8 @@ int private_check(int fd, bool secret, uid_t uid, struct err *e)
 int private_open(const char *path, struct err *e)
 {
 	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	int r = fd < 0 ? err_set(e, -errno, "open it") : private_check(fd, true, geteuid(), e);
+	int r = fd < 0 ? err_set(e, -errno, "cannot be opened") :
+			 private_check(fd, true, geteuid(), e);
 
 	return r < 0 ? r : TAKE_FD(fd);
 }

@@ -66,7 +66,7 @@ int policy_read_path(const char *path, struct buf *ret, struct err *e)
 	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return err_set(e, -errno, "open it");
+		return err_set(e, -errno, "cannot be opened");
 	return policy_read(fd, geteuid(), ret, e);
 }
 
@@ -292,7 +292,7 @@ void policy_reload(struct parts *p, int fd, int error)
 	if (!p->daemon.config.policy || !now->rules)
 		return;
 	metric_add(M_POLICY_RELOADS, 1);
-	code = file < 0 ? err_set(&e, -(error ? error : EIO), "open it") :
+	code = file < 0 ? err_set(&e, -(error ? error : EIO), "cannot be opened") :
 			  policy_read(file, now->uid, &now->text, &e);
 	r = judge_file(p, code, &now->text, &e);
 	if (r) {
