@@ -26,6 +26,8 @@ def index(tmp_path_factory):
     wheel(files, "evil")
     for name in ("told", "shown"):
         wheel(files, name)
+    for n in range(60):
+        wheel(files, "many-versions", "1.%d" % n)
     tarball(files / "npm", "grown", "1.1.0", dependencies={"scripted": "^1.0.0"}, bin={"grow": "grow.js"},
             files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
     tarball(files / "npm", "scripted", scripts={"postinstall": "node ran.js"},
@@ -172,6 +174,12 @@ def test_refused_before_anything_is_fetched(index, wish, status, code, word):
     r = install(index.daemon, wish)
     assert (r.status, r.error["code"]) == (status, code) and word in r.error["message"], r
     assert len(index.asked) == before
+
+
+def test_a_version_that_is_missing(index):
+    """The error names the newest versions, not the first of sixty."""
+    r = install(index.daemon, "many-versions", version="9")
+    assert (r.status, r.error["code"]) == (422, "version_not_found") and "1.58, 1.59" in r.error["message"] and "1.0, 1.1," not in r.error["message"], r
 
 
 def test_a_blocked_requirement_counts_as_blocked(index):

@@ -126,8 +126,15 @@ EXPLAINED = {"index_unavailable": r"((?:HTTPS?Connection|[45]\d\d (?:Client|Serv
 ADDRESS = r"(?:host='|for url \(https?://)(\d+\.\d+\.\d+\.\d+|\[?[0-9a-f]*:[0-9a-f:]+\]?)[':/]"
 
 
+def newest(match):
+    """pip lists all versions, the oldest first: the end of the list tells what to ask for."""
+    versions = match.group(1).split(", ")
+    return match.group() if len(versions) <= 6 else "(from versions: ..., %s)" % ", ".join(versions[-6:])
+
+
 def failed(log, meanings=MEANINGS):
     """The error that a log reports."""
+    log = re.sub(r"\(from versions: ([^)\n]*)\)", newest, log)
     for code, pattern, text in meanings:
         if re.search(pattern, log):
             break
