@@ -261,7 +261,7 @@ def test_too_many_mounts(state):
     ("dir:/etc/passwd", ["--image", "/etc/passwd", "Not a directory"]),
 ])
 def test_bad_images(state, image, words):
-    refused_without_trace(state, "exec", "--image", image, "--", "true", words=words)
+    refused_without_trace(state, "exec", "--image-pull", "never", "--image", image, "--", "true", words=words)
 
 
 def test_empty_image_has_no_program(tmp_path):
