@@ -7,6 +7,7 @@ test_contract.py has what it shares with the others. Tests with a Docker daemon 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from docker_lib import IMAGE, Dockerd, why_not, with_image
 from package_lib import sdist, wheel
 from process import HANG, IS_ROOT, wait_until
 
-from caisson import _docker_pip
+from caisson import _docker_pip, _runtime_docker
 from caisson._docker import check_abilities, check_socket, find_socket
 from caisson._docker_files import checked_answer
 from caisson._docker_look import look_python
@@ -327,24 +328,71 @@ async def test_a_process_in_the_background(dockerd):
         assert (await run("p.poll() is None")).result == "True"
 
 
+FORGE = """
+import os, sys, time
+frame = sys._getframe()
+while 'request' not in frame.f_locals:
+    frame = frame.f_back
+mark = b'\\0' + frame.f_locals['request']['token'].encode() + b'\\0'
+"""
+
+
 @pytest.mark.slow
 async def test_a_forged_report(dockerd):
     """Code that writes to the descriptors of its kernel damages its own execution, and no later one."""
-    forge = """
-import gc, io, os
-token = next(f.f_locals['request']['token'] for f in walk(__import__('sys')._getframe()) if 'request' in f.f_locals)
-mark = b'\\0' + token.encode() + b'\\0'
-"""
-    walk = "def walk(f):\n    while f:\n        yield f\n        f = f.f_back\n"
     async with SessionManager(DOCKER) as manager:
         run = (await manager.get_or_create_session("s")).runtime.execute
         for line in ("{}", "[]", '{"exit_code": true, "files": []}', '{"exit_code": 0, "files": [["x"]]}', "[" * 100000):
             with pytest.raises(ProtocolError, match="forged"):
-                await run(walk + forge + "os.write(1, mark + %r + b'\\n'); os.write(2, mark); import time; time.sleep(1000)" % line.encode())
+                await run(FORGE + "os.write(1, mark + %r + b'\\n'); os.write(2, mark); time.sleep(1000)" % line.encode())
             assert (await run("6 * 7")).result == "42"
-        result = await run(walk + forge + 'os.write(2, mark); os.write(1, mark + b\'{"exit_code": 5, "files": []}\\n\'); print("later")')
+        result = await run(FORGE + 'os.write(2, mark); os.write(1, mark + b\'{"exit_code": 5, "files": []}\\n\'); print("later")')
         assert result.exit_code == 5
         assert (await run("6 * 7")).exit_code in (0, 5) and (await run("6 * 7")).exit_code == 0
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+async def goes_on(task):
+    return not (await asyncio.wait({task}, timeout=2))[0]
+
+
+@pytest.mark.slow
+async def test_no_kill_reaches_the_next_execution(dockerd, monkeypatch):
+    """Pid 1, which kills, may run late on a busy machine. An execution that was killed ends after that, and the next one starts after that."""
+    monkeypatch.setattr(_runtime_docker, "END_SECONDS", HANG)
+    async with SessionManager(DOCKER) as manager:
+        runtime = (await manager.get_or_create_session("s")).runtime
+        run = runtime.execute
+        assert (await run("6 * 7")).result == "42"
+        listed, = dockerd.containers()
+        pid_1 = dockerd.get("/containers/%s/json" % listed["Id"])["State"]["Pid"]
+        with stopped(pid_1):
+            forged = asyncio.ensure_future(run(FORGE + "os.write(1, mark + b'{}\\n'); os.write(2, mark); time.sleep(1000)"))
+            assert await goes_on(forged), "it ended before its processes"
+        with pytest.raises(ProtocolError, match="forged"):
+            await forged
+        assert (await run("6 * 7")).result == "42"
+
+        given_up = asyncio.ensure_future(run("import time; open('began', 'w').close(); time.sleep(1000)"))
+        while not await runtime.list_files():
+            assert await goes_on(given_up)
+        with stopped(pid_1):
+            given_up.cancel()
+            assert await goes_on(given_up), "it ended before its processes"
+            given_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await given_up
+            later = asyncio.ensure_future(run("6 * 7"))
+            assert await goes_on(later), "it started before the kill"
+        assert (await later).result == "42"
 
 
 @pytest.mark.slow

@@ -183,9 +183,6 @@ class Docker:
         except NotFound:
             return False
 
-    async def signal(self, name: str, signal: str) -> None:
-        await self.call("POST", f"/containers/{name}/kill", signal=signal)
-
     async def remove(self, name: str) -> None:
         """Remove a container and its volumes. One that is not there, or is about to go, is no error."""
         with contextlib.suppress(NotFound, Conflict):

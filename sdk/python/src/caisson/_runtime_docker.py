@@ -9,7 +9,8 @@ The pid 1 of a container is a program of ours (INIT), which ends when its stdin 
 process dies, however it dies, the container ends, and Docker removes it with its volumes. reap() removes what that leaves: a container
 that was made and never started. All executions of a session run in one kernel (_docker_guest.py), one after another. An execution that
 takes too long, or whose caller gives up, is killed with everything else in the container, by pid 1, which needs no new process for it.
-The variables are then lost, and files are kept.
+The variables are then lost, and files are kept. The request is a byte on the stdin of pid 1, which writes it back when nothing else is
+left. Until then no kernel starts: pid 1 may run late on a busy machine, and it would kill the new kernel with the old one.
 
 Everything that comes out of a container is data of the code in it. The exit of a kernel and the end of memory are reported by the daemon.
 """
@@ -53,27 +54,33 @@ IMAGE, MEMORY_MIB, CPUS, PIDS = "python:3.11-slim", 512, 1.0, 128
 USER = 1000
 WORKSPACE, HOME, PACKAGES = "/workspace", "/home/agent", "/opt/caisson"
 START_SECONDS = 60.0
-END_SECONDS = 10.0
+END_SECONDS = 30.0
 OOM_SECONDS = 2.0
 
 PYTHON = ["python3", "-I", "-X", "utf8"]
 KERNEL, LOOK = (Path(__file__).with_name(f"_docker_{name}.py").read_text(encoding="utf-8") for name in ("guest", "look"))
 # The code in the container is of the same user: it must not open the stdin of pid 1, or trace it.
+# A kill that has not succeeded after 30 s is not answered, so that the end of stdin is noticed again.
 INIT = """
-import ctypes, os, signal
+import ctypes, os, signal, time
 ctypes.CDLL(None).prctl(4, 0)
 
-def kill(*_):
-    try:
-        os.kill(-1, signal.SIGKILL)
-    except OSError:
-        pass
+def kill_all():
+    for _ in range(3000):
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
 
-signal.signal(signal.SIGUSR1, kill)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.write(1, b"ready")
-while os.read(0, 4096):
-    pass
+while True:
+    request = os.read(0, 4096)
+    if not request:
+        break
+    if kill_all():
+        os.write(1, request)
 """
 LANGUAGES = ("python", "bash")
 NO_NETWORK = "a container has no network: upload() brings files, and install_package() packages"
@@ -127,6 +134,7 @@ class DockerRuntime(SandboxRuntime):
         self._session_id, self._config, self._docker = session_id, config, docker
         self._name: Optional[str] = None
         self._lease: Optional[Attachment] = None
+        self._kills = 0  # requests that pid 1 has not answered
         self._kernel: Optional[Attachment] = None
         self._turn = asyncio.Lock()
         self._requirements: List[str] = []
@@ -215,7 +223,7 @@ class DockerRuntime(SandboxRuntime):
         self._drop_kernel()
         if self._lease:
             self._lease.close()
-        self._lease, self._requirements, self._packages = None, [], None
+        self._lease, self._kills, self._requirements, self._packages = None, 0, [], None
         if name is not None:
             await self._docker.remove(name)
 
@@ -241,7 +249,7 @@ class DockerRuntime(SandboxRuntime):
             assert self._kernel is not None
             run = Execution(self._kernel)
             began, since = time.monotonic(), time.time()
-            late = await self._follow(name, run, code, language)
+            late = await self._follow(run, code, language)
             seconds = time.monotonic() - began
             if late:
                 return run.result(seconds, 124, "timeout", self._late_hint())
@@ -254,7 +262,7 @@ class DockerRuntime(SandboxRuntime):
             unreachable = exit_code and not note and any(words in result.stderr for words in NETWORK_WORDS)
             return replace(result, hint=NO_NETWORK) if unreachable else result
 
-    async def _follow(self, name: str, run: Execution, code: str, language: str) -> bool:
+    async def _follow(self, run: Execution, code: str, language: str) -> bool:
         """Run the code to its end, or to the end of its time: then true, and everything that runs was killed."""
         reading = asyncio.ensure_future(run.follow(code, language, self._packages))
         late = False
@@ -262,14 +270,14 @@ class DockerRuntime(SandboxRuntime):
             await asyncio.wait({reading}, timeout=self._config.execution_timeout)
             if not reading.done():
                 late = True
-                await self._kill_all(name)
+                await self._kill_all()
                 await asyncio.wait({reading}, timeout=END_SECONDS)
             if reading.done():
                 reading.result()
             else:
                 await self.terminate()
         except BaseException:  # also a caller that gives up
-            await self._kill_all(name)
+            await self._kill_all()
             raise
         finally:
             reading.cancel()
@@ -280,6 +288,7 @@ class DockerRuntime(SandboxRuntime):
     async def _ready(self, name: str) -> Optional[str]:
         """Make sure that there is a kernel. Returns a hint if one has ended since the last execution."""
         note = None
+        await self._wait_for_kills()
         try:
             if self._kernel and await self._docker.exit_code(self._kernel) is not None:
                 note = "the interpreter was ended after the last execution: its variables are lost, files are kept"
@@ -315,10 +324,28 @@ class DockerRuntime(SandboxRuntime):
         if kernel:
             kernel.close()
 
-    async def _kill_all(self, name: str) -> None:
-        """Kill everything in the container except its pid 1, which does it."""
+    async def _kill_all(self) -> None:
+        """Kill everything in the container except its pid 1, which does it. Nothing of it is left after this."""
+        if self._lease:
+            self._kills += 1
+            with contextlib.suppress(CaissonError):  # the container has ended
+                await self._lease.write(b"k")
+            await self._wait_for_kills()
+
+    async def _wait_for_kills(self) -> None:
+        """Also for those whose caller gave up a second time. A container that still has other processes is removed."""
+        try:
+            await asyncio.wait_for(self._read_answers(), END_SECONDS)
+        except asyncio.TimeoutError:
+            await self.terminate()
+
+    async def _read_answers(self) -> None:
         with contextlib.suppress(CaissonError):
-            await self._docker.signal(name, "SIGUSR1")
+            while self._kills and self._lease:
+                frame = await self._lease.read()
+                if frame is None:
+                    break
+                self._kills -= len(frame[1])
 
     def _late_hint(self) -> str:
         killed = "everything in the container was killed: variables are lost, files are kept"
