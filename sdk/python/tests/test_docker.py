@@ -305,6 +305,26 @@ async def test_an_image_without_python(dockerd, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "part, value, reason",
+    [
+        ("KERNEL", "raise SystemExit(3)", "it ended and printed nothing"),
+        ("KERNEL", "import nothing_here", "No module named 'nothing_here'"),
+        ("PYTHON", ["/nothing/here"], "/nothing/here: no such file"),
+    ],
+)
+async def test_a_kernel_that_does_not_start(dockerd, monkeypatch, part, value, reason):
+    """The error has the reason: by the program, and by the daemon where there is no program."""
+    async with SessionManager(DOCKER) as manager:
+        run = (await manager.get_or_create_session("s")).runtime.execute
+        with monkeypatch.context() as m:
+            m.setattr(_runtime_docker, part, value)
+            with pytest.raises(ImageUnavailable, match=reason):
+                await run("1")
+        assert (await run("6 * 7")).result == "42"
+
+
+@pytest.mark.slow
 async def test_a_fork_bomb_ends_with_its_time(dockerd):
     """No process can be started in the container any more, and everything in it is killed nevertheless."""
     async with SessionManager(SandboxConfig(runtime="docker", docker_image=IMAGE, pids=40, execution_timeout=3)) as manager:

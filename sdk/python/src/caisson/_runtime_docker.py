@@ -307,7 +307,8 @@ class DockerRuntime(SandboxRuntime):
         try:
             await in_time(first.follow("", "python", None))
             if first.report is None:
-                why = first.result(0, 1, "failed", None).stderr.strip().rpartition("\n")[2]
+                said = first.result(0, 1, "failed", None)  # the daemon writes to stdout why it could not start a program
+                why = (said.stderr.strip() or said.stdout.strip()).rpartition("\n")[2] or "it ended and printed nothing"
                 raise self._wrong_image(f"has a python3 that does not run the kernel: {why}")
         except BaseException:
             kernel.close()
