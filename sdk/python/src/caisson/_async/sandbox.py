@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """sandbox.py - A named sandbox and all operations on it.
 
-The handle has only the name, and the spec as it was when the handle was made: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
-context manager, the handle removes the sandbox at the end.
+The handle has only the name, and the spec as it was when the handle was made: any number of clients may have a handle of the same
+sandbox, and the sandbox continues without them. As a context manager, the handle removes the sandbox at the end.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 # Made from ../_async/sandbox.py by tools/unasync.py. Change it there.
 """sandbox.py - A named sandbox and all operations on it.
 
-The handle has only the name, and the spec as it was when the handle was made: any number of clients may have a handle of the same sandbox, and the sandbox continues without them. As a
-context manager, the handle removes the sandbox at the end.
+The handle has only the name, and the spec as it was when the handle was made: any number of clients may have a handle of the same
+sandbox, and the sandbox continues without them. As a context manager, the handle removes the sandbox at the end.
 """
 
 from __future__ import annotations
