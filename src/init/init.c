@@ -17,10 +17,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -364,12 +366,42 @@ static void reap(void)
 				report_exit(&running[i], status, &ru);
 }
 
+#ifndef __GLIBC__
+static int protect(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	(void)size, (void)arg;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+		uintptr_t end = (begin + p->p_memsz) & -page;
+
+		begin &= -page;
+		if (p->p_type == PT_GNU_RELRO &&
+		    mprotect((void *)begin, end - begin, PROT_READ) < 0) /* NOLINT: an address */
+			return -1;
+	}
+	return 0;
+}
+#endif
+
+/* What the start has relocated is read-only from now on. glibc does so itself, musl does not. */
+static void protect_relocated(void)
+{
+#ifndef __GLIBC__
+	if (dl_iterate_phdr(protect, NULL) < 0)
+		seal_failed(errno);
+#endif
+}
+
 int main(void)
 {
 	static const int chld = SIGCHLD;
 
 	/* If an ancestor ignores it, there would be no process to wait for. */
 	(void)signal(SIGCHLD, SIG_DFL);
+	protect_relocated();
 	score_begin();
 	read_config();
 	machine_begin(&config);

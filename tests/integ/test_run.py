@@ -6,6 +6,7 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -501,3 +502,29 @@ def test_fresh_cell_every_time():
     assert run("run", "open('/workspace/f', 'w'); open('/tmp/f', 'w'); open('/home/agent/f', 'w')").code == 0
     r = run("run", "--lang", "bash", "ls -A /workspace /tmp /home/agent")
     assert r.out == b"/home/agent:\n\n/tmp:\n\n/workspace:\n"
+
+
+def program_headers(path):
+    """(type, offset, address, size in memory) of each."""
+    data = path.read_bytes()
+    at, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    fields = [struct.unpack_from("<IIQQQQQ", data, at + i * size) for i in range(count)]
+    return [(f[0], f[2], f[3], f[6]) for f in fields]
+
+
+def test_pid_1_cannot_write_what_its_start_relocated():
+    """Whatever C library it is linked with; its other data can be written (the control)."""
+    relro, = [h for h in program_headers(BIN.parent / "caisson-init") if h[0] == 0x6474e552]
+    inode = os.stat(BIN.parent / "caisson-init").st_ino
+    p = start("exec", "--", "sleep", "60")
+    try:
+        _, init = wait_running(p)
+        lines = [line.split() for line in open("/proc/%d/maps" % init)]
+    finally:
+        end_process(p)
+    own = [([int(n, 16) for n in f[0].split("-")], f[1], int(f[2], 16)) for f in lines if int(f[4]) == inode]
+    base = next(begin for (begin, _), _, offset in own if offset == 0)
+    page = os.sysconf("SC_PAGESIZE")
+    end = (base + relro[2] + relro[3]) // page * page
+    assert [flags for (begin, over), flags, _ in own if begin < end <= over] == ["r--p"], lines
+    assert "rw-p" in [flags for (begin, _), flags, _ in own if begin >= end], lines
