@@ -57,7 +57,7 @@ help:
 	@echo 'make soak       hours: 100,000 mixed executions, kill -9 of everything, every fault, every byte;'
 	@echo '                SOAK="--count 2000 --storm 20 --json FILE": the executions and the kills alone, so many'
 	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
-	@echo 'make bench-guard  system calls and page faults of a print(1), against their budget (part of make test); RECORD=yes writes it'
+	@echo 'make bench-guard  system calls and page faults of a print(1), against their budget; RECORD=yes writes it'
 	@echo 'make lint fmt   static checks; formatting'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 
@@ -86,7 +86,7 @@ serve:
 test:
 	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh 'build integ asan-parsers' 'asan-build guest' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch' -- \
-		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels bench-guard' \
+		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels' \
 		'asan-units unit-files lint-quick serve-outside everyday-quick' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 

@@ -379,14 +379,15 @@ static int protect(struct dl_phdr_info *info, size_t size, void *arg)
 
 		begin &= -page;
 		if (p->p_type == PT_GNU_RELRO &&
-		    mprotect((void *)begin, end - begin, PROT_READ) < 0) /* NOLINT: an address */
+		    mprotect((void *)begin, end - begin, PROT_READ) < 0)
 			return -1;
 	}
 	return 0;
 }
 #endif
 
-/* What the start has relocated is read-only from now on. glibc does so itself, musl does not. */
+/* Relocated data is read-only from now on. The start of glibc does this itself, that of musl does
+ * not. */
 static void protect_relocated(void)
 {
 #ifndef __GLIBC__
