@@ -20,7 +20,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages packages-survey api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full sdk-docker everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest container container-test \
+.PHONY: all build run serve test unit units unit-files integ image-test kernels serve-test serve-api serve-life serve-outside serve-wires packages packages-survey api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full sdk-docker everyday everyday-image everyday-quick hostile hostile-quick hostile-cells hostile-serve hostile-time guest container container-test dist dist-quick dist-test \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench bench-guard lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -50,6 +50,9 @@ help:
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make container  the root file system of the container image, from Debian packages; then docker build -t sandbox:latest .'
 	@echo 'make container-test  the image in containers of a real Docker daemon'
+	@echo 'make dist       the files of a release of the last commit in $(BUILD)/dist: the Debian package, the source, the Python library,'
+	@echo '                a bill of materials (SPDX), checksums'
+	@echo 'make dist-test  makes them, makes them again elsewhere, installs, upgrades and purges the package in machines that boot'
 	@echo 'make asan       units, integration, the daemon and the hostile suite on ASan+UBSan binaries ($(ASAN)/)'
 	@echo 'make valgrind   units under memcheck'
 	@echo 'make fuzz-api   schemathesis against a daemon, SECS=seconds'
@@ -87,7 +90,7 @@ test:
 	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh 'build integ asan-parsers' 'asan-build guest' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch' -- \
 		'serve-api asan-serve api' 'serve-life mcp jupyter-clients' 'serve-wires sdk kernels' \
-		'asan-units unit-files lint-quick serve-outside everyday-quick' -- \
+		'asan-units unit-files lint-quick dist-quick serve-outside everyday-quick' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
 # There are more units than all other programs together, and only these targets need all of them.
@@ -292,6 +295,20 @@ container-test: build
 	@tools/deps.sh container-test guest || echo "container-test: going on with what is here"
 	@$(MAKE) --no-print-directory container || echo "container-test: going on with the last image, if there is one"
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/container
+
+# The files of a release, from the last commit (tools/dist.sh).
+dist:
+	@tools/deps.sh build dist
+	@tools/dist.sh $(BUILD)/dist
+
+# All tests of them: in clean Debian roots, a container that boots and a QEMU guest.
+dist-test: dist
+	@tools/deps.sh dist-test
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/dist
+
+# The part that needs no package.
+dist-quick: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/dist
 
 $(ASAN)/build.ninja:
 	meson setup -Doptimization=1 -Dc_args=-g1 -Db_sanitize=address,undefined $(ASAN)

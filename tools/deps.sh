@@ -3,7 +3,7 @@
 # deps.sh - Install the Debian/Ubuntu packages that a group of make targets needs, and only those
 # that are missing. When nothing is missing it asks dpkg once and ends: no network, no root.
 #
-# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz valgrind bench docker container container-test jupyter browser everyday
+# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz valgrind bench docker container container-test dist dist-test jupyter browser everyday
 set -eu
 
 packages() {
@@ -18,13 +18,15 @@ packages() {
 	docker) echo docker.io ;;
 	container) echo mmdebstrap ;;
 	container-test) echo docker.io python3-pytest python3-yaml curl util-linux ;;
+	dist) echo dpkg-dev debhelper fakeroot xz-utils git binutils flit ;;
+	dist-test) echo python3-pytest python3-venv python3-pip lintian mmdebstrap qemu-system-x86 e2fsprogs util-linux ;;
 	jupyter) echo jupyter-server python3-nbclient python3-jupyter-kernel-test python3-matplotlib python3-pandas ;;
 	browser) echo chromium ;;
 	# No servers: their packages would start them. Cases of servers that are not here are skipped.
 	everyday) echo rsync ruby php-cli lua5.4 gfortran ffmpeg imagemagick graphviz pandoc poppler-utils tesseract-ocr libreoffice-calc-nogui libreoffice-writer-nogui chromium tmux gdb default-jdk-headless ;;
 	bench) echo bubblewrap crun runc podman docker.io docker-registry skopeo python3-ipykernel python3-numpy wrk ;;
 	*)
-		echo "deps.sh: unknown group '$1' (build test guest lint fuzz valgrind bench docker container container-test jupyter browser everyday)" >&2
+		echo "deps.sh: unknown group '$1' (build test guest lint fuzz valgrind bench docker container container-test dist dist-test jupyter browser everyday)" >&2
 		exit 2
 		;;
 	esac

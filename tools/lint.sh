@@ -29,7 +29,7 @@ mapfile -t c_files < <(find src tools tests -name '*.[ch]' | sort)
 mapfile -t py_files < <(find tools tests sdk -name '*.py' -not -path '*/__pycache__/*' | sort)
 mapfile -t sh_files < <({
 	find tools tests dist sdk -name '*.sh' -o -name '*.bash'
-	echo .ci/run
+	echo .ci/run debian/caisson.postinst debian/caisson.prerm debian/caisson.postrm | tr ' ' '\n'
 } | sort)
 
 # The output of clang-format differs a little between versions: Debian 12's decides; others print a note.

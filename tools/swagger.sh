@@ -8,7 +8,7 @@
 # usage: tools/swagger.sh [--required] DIR STAMP
 #        DIR gets the assets, or nothing; STAMP is written last, and records which. --required: fail
 #        instead of going on without.
-# environment: npm_config_registry; XDG_CACHE_HOME (the package is kept in caisson/ below it)
+# environment: npm_config_registry; CAISSON_SWAGGER_CACHE, where the package is kept, else caisson/ below XDG_CACHE_HOME
 set -eu
 
 version=5.34.1
@@ -16,7 +16,7 @@ version=5.34.1
 sha512=552afc7d77c8f77a1b61a42270b25b2d42864710e88e3fd27d12430cb0a2a064d4063e012bf363e1e13d8c278202727154b8bb892fb4f0f6e264bcab40a06425
 seconds=20
 registry=${npm_config_registry:-https://registry.npmjs.org}
-cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/caisson
+cache=${CAISSON_SWAGGER_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/caisson}
 
 required=
 if [ "${1-}" = --required ]; then

@@ -42,6 +42,21 @@ static bool sysctl_is(const char *path, char value)
 	       text[1] == '\n';
 }
 
+/* AppArmor refuses the namespace, or only its capabilities: then their first use fails. */
+static bool apparmor_restricts(int error)
+{
+	return (error == EPERM || error == EACCES) &&
+	       sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1');
+}
+
+static int say_apparmor(int error, struct err *e)
+{
+	return err_say(e, -error,
+		       "AppArmor restricts user namespaces: load a profile with 'userns,' for this "
+		       "caisson (the Debian package has one), or sysctl "
+		       "kernel.apparmor_restrict_unprivileged_userns=0, or run as root");
+}
+
 /* clone failed: find out what forbids it, because the remedy depends on it. */
 static int explain_clone(int error, struct err *e)
 {
@@ -49,13 +64,8 @@ static int explain_clone(int error, struct err *e)
 		return err_say(e, -error,
 			       "this system forbids user namespaces: "
 			       "sysctl kernel.unprivileged_userns_clone=1, or run as root");
-	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1') &&
-	    (error == EPERM || error == EACCES))
-		return err_say(
-			e, -error,
-			"AppArmor forbids user namespaces: sysctl "
-			"kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor "
-			"profile with 'userns,' for caisson-warden, or run as root");
+	if (apparmor_restricts(error))
+		return say_apparmor(error, e);
 	if (sysctl_is("/proc/sys/user/max_user_namespaces", '0'))
 		return err_say(e, -error,
 			       "user namespaces are off: sysctl user.max_user_namespaces=15000");
@@ -87,10 +97,17 @@ static int read_report(int sync, const struct plan *p, struct err *e)
 	struct stage_report report;
 	ssize_t n = fd_recv(sync, &report, sizeof(report), NULL, NULL);
 
+	/* It ended before it read our message: that comes first, and once; then its report. */
+	if (n == -ECONNRESET && (n = fd_recv(sync, &report, sizeof(report), NULL, NULL)) == 0)
+		n = -ECONNRESET;
 	if (n == 0)
 		return 0;
 	if (n != (ssize_t)sizeof(report))
 		return err_set(e, n < 0 ? (int)n : -EPROTO, "read the cell's report");
+
+	/* The first step that needs a capability. */
+	if (report.stage == STAGE_PRIVATE && apparmor_restricts(report.error))
+		return say_apparmor(report.error, e);
 
 	char text[512];
 
@@ -103,6 +120,8 @@ static int release_child(const struct plan *p, pid_t pid, int sync, struct err *
 {
 	int r = p->zygote ? 0 : idmap_write(&p->ids, pid, e);
 
+	if (r < 0 && apparmor_restricts(-r))
+		return say_apparmor(-r, e);
 	if (r < 0 || p->zygote)
 		return r;
 	r = fd_send(sync, "g", 1, NULL, 0);

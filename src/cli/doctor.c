@@ -78,6 +78,15 @@ static void read_line(const char *path, char *text, size_t size)
 	text[strcspn(text, "\n")] = '\0';
 }
 
+/* AppArmor restricts programs that have no profile. */
+static bool has_profile(void)
+{
+	char label[128];
+
+	read_line("/proc/self/attr/apparmor/current", label, sizeof(label));
+	return label[0] && strcmp(label, "unconfined") != 0;
+}
+
 static void check_userns(struct check *c)
 {
 	char v[64], found[128];
@@ -89,7 +98,7 @@ static void check_userns(struct check *c)
 		return;
 	}
 	read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", v, sizeof(v));
-	if (geteuid() != 0 && strcmp(v, "1") == 0) {
+	if (geteuid() != 0 && strcmp(v, "1") == 0 && !has_profile()) {
 		set(c, BAD, "kernel.apparmor_restrict_unprivileged_userns=1",
 		    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile "
 		    "with 'userns,', or run as root");

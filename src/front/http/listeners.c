@@ -42,12 +42,12 @@ static int take_listener(struct keep *k, enum keeper_key key)
 /* Rules about addresses apply to sockets that were handed over. */
 static void take_addresses(struct daemon *daemon, const struct systemd_sockets *given)
 {
-	if (given->tcp < 0 && given->local < 0)
-		return;
-	(void)snprintf(daemon->address, sizeof(daemon->address), "%s",
-		       given->tcp >= 0 ? given->address : "none");
-	daemon->config.listen = daemon->address;
-	daemon->config.socket = given->local >= 0 && given->path[0] ? given->path : "none";
+	if (given->tcp >= 0) {
+		(void)snprintf(daemon->address, sizeof(daemon->address), "%s", given->address);
+		daemon->config.listen = daemon->address;
+	}
+	if (given->local >= 0)
+		daemon->config.socket = given->path[0] ? given->path : "none";
 }
 
 int listeners_take(struct server *server, struct listeners *d, struct err *e)
@@ -82,24 +82,23 @@ static int real_port(struct daemon *daemon, int tcp, struct err *e)
 	return 0;
 }
 
+/* Every front inherits the sockets of a service manager; the keeper has the others. */
 static int bind_all(struct server *server, struct listeners *d, struct err *e)
 {
 	const struct config *c = &server->daemon->config;
 
-	if (d->tcp >= 0 || d->local >= 0) /* a service manager has chosen all addresses */
-		return 0;
-	if (strcmp(c->listen, "none") != 0 &&
-	    (d->tcp = take_listener(server->keep, KEEPER_TCP)) < 0 &&
-	    (d->tcp = listener_tcp(c->listen, e)) < 0)
-		return d->tcp;
-	if (strcmp(c->socket, "none") != 0 &&
-	    (d->local = take_listener(server->keep, KEEPER_LOCAL)) < 0 &&
-	    (d->local = listener_unix(c->socket, 0660, e)) < 0)
-		return d->local;
-	if (d->tcp >= 0)
+	if (d->given.tcp < 0 && strcmp(c->listen, "none") != 0) {
+		if ((d->tcp = take_listener(server->keep, KEEPER_TCP)) < 0 &&
+		    (d->tcp = listener_tcp(c->listen, e)) < 0)
+			return d->tcp;
 		keep_put(server->keep, KEEPER_TCP, &d->tcp, 1);
-	if (d->local >= 0)
+	}
+	if (d->given.local < 0 && strcmp(c->socket, "none") != 0) {
+		if ((d->local = take_listener(server->keep, KEEPER_LOCAL)) < 0 &&
+		    (d->local = listener_unix(c->socket, 0660, e)) < 0)
+			return d->local;
 		keep_put(server->keep, KEEPER_LOCAL, &d->local, 1);
+	}
 	return 0;
 }
 
