@@ -35,7 +35,8 @@ make --no-print-directory install RELEASE=$dir/build PREFIX=/usr DESTDIR="$(real
 	fail "make install failed; the whole log is $dir/install.log"
 }
 # Parts that nothing in a container uses.
-rm -rf "$stage/usr/lib/systemd" "${stage:?}/lib" "$stage/usr/share/man" "$stage/usr/share/zsh" "$stage/usr/share/fish"
+rm -rf "$stage/usr/lib/systemd" "$stage/usr/lib/sysusers.d" "${stage:?}/lib" "$stage/usr/share/man" "$stage/usr/share/zsh" \
+	"$stage/usr/share/fish" "$stage/usr/share/caisson/apparmor-profile"
 install -D -m 644 dist/container/seccomp.json "$stage/usr/share/caisson/seccomp.json"
 install -d -m 755 "$stage/var" "$stage/var/lib"
 install -d -m 700 "$stage/var/lib/caisson"

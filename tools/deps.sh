@@ -18,7 +18,7 @@ packages() {
 	docker) echo docker.io ;;
 	container) echo mmdebstrap ;;
 	container-test) echo docker.io python3-pytest python3-yaml curl util-linux ;;
-	dist) echo dpkg-dev debhelper fakeroot xz-utils git binutils flit ;;
+	dist) echo dpkg-dev debhelper xz-utils git binutils flit ;;
 	dist-test) echo python3-pytest python3-venv python3-pip lintian mmdebstrap qemu-system-x86 e2fsprogs util-linux ;;
 	jupyter) echo jupyter-server python3-nbclient python3-jupyter-kernel-test python3-matplotlib python3-pandas ;;
 	browser) echo chromium ;;

@@ -30,10 +30,10 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C.UTF-8
 umask 022
 rm -rf "$dir" "$work"
-mkdir -p "$dir" "$work"
+mkdir -p "$work/out"
 
-git -c tar.umask=0022 archive --format=tar --prefix="$name/" HEAD | xz -6 -T1 >"$dir/$name.tar.xz"
-tar -C "$work" -xJf "$dir/$name.tar.xz"
+git -c tar.umask=0022 archive --format=tar --prefix="$name/" HEAD | xz -6 -T1 >"$work/out/$name.tar.xz"
+tar -C "$work" -xJf "$work/out/$name.tar.xz"
 source=$work/$name
 
 # debhelper hides the cache of the home directory from the build.
@@ -43,7 +43,7 @@ export CAISSON_SWAGGER_CACHE="${CAISSON_SWAGGER_CACHE:-${XDG_CACHE_HOME:-${HOME:
 	tail -n 20 "$work/log" >&2
 	fail "dpkg-buildpackage failed; the whole log is $work/log"
 }
-mv "$work"/*.deb "$dir/"
+mv "$work"/*.deb "$work/out/"
 
 # By flit_core of the distribution; nothing is fetched.
 cp "$source/LICENSE" "$source/sdk/python/"
@@ -51,9 +51,10 @@ cp "$source/LICENSE" "$source/sdk/python/"
 import sys
 from flit_core import buildapi
 buildapi.build_sdist(sys.argv[1])
-buildapi.build_wheel(sys.argv[1])' "$dir")
+buildapi.build_wheel(sys.argv[1])' "$work/out")
 
 tools/sbom.py --build "$(echo "$source"/obj-*)" --buildinfo "$(echo "$work"/caisson_*.buildinfo)" \
-	"$(echo "$dir"/caisson_*.deb)" >"$dir/$name.spdx.json"
-(cd "$dir" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
-du -ah --apparent-size "$dir" | sed '$d' | sort -k 2
+	"$(echo "$work"/out/caisson_*.deb)" >"$work/out/$name.spdx.json"
+(cd "$work/out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
+mv "$work/out" "$dir"
+du -h --apparent-size "$dir"/*

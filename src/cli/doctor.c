@@ -100,8 +100,9 @@ static void check_userns(struct check *c)
 	read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", v, sizeof(v));
 	if (geteuid() != 0 && strcmp(v, "1") == 0 && !has_profile()) {
 		set(c, BAD, "kernel.apparmor_restrict_unprivileged_userns=1",
-		    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile "
-		    "with 'userns,', or run as root");
+		    "load an AppArmor profile with 'userns,' for this caisson (the Debian package "
+		    "has one), sysctl kernel.apparmor_restrict_unprivileged_userns=0, or run as "
+		    "root");
 		return;
 	}
 	read_line("/proc/sys/user/max_user_namespaces", v, sizeof(v));

@@ -169,6 +169,11 @@ def test_the_unit_permits_egress_of_sandboxes():
     assert {"AF_UNIX", "AF_INET", "AF_INET6"} <= set(settings["RestrictAddressFamilies"].split())
 
 
+def test_the_unit_permits_openat2():
+    """systemd refuses it for RestrictSUIDSGID, and then no cell can be made. make dist-test starts the unit by systemd."""
+    assert "RestrictSUIDSGID=yes" not in UNIT.read_text()
+
+
 def test_the_units_serve_the_unix_socket_alone():
     """Over TCP a service of root serves root, or clients with a token: so TCP is off until the operator configures a token."""
     sockets = re.findall(r"^Listen\w*=(.*)$", (ROOT / "dist/systemd/caisson.socket").read_text(), re.M)
